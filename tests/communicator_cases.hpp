@@ -315,6 +315,7 @@ std::string refusals(C& c) {
       {{Collective::all_reduce, a, a + 1, 4}, "overlap"},
       {{Collective::all_to_all, a, a, n * n}, "overlap"},
       {{Collective::all_gather, a, a, n}, "overlap"},
+      {{Collective::shift, a, a, n}, "overlap"},
       {{Collective::gather, a, a, n, DType::f32, false, c.rank()}, "overlap"},
       {{Collective::scatter, a, a, n, DType::f32, false, c.rank()}, "overlap"},
   };
@@ -370,6 +371,7 @@ std::string records(C& c) {
   exchange(c, {Collective::reduce, a.data(), b.data(), 11, DType::f32});
   exchange(c, {Collective::gather, a.data(), b.data(), 3 * n, DType::f16});
   exchange(c, {Collective::scatter, a.data(), b.data(), 2 * n, DType::f64});
+  exchange(c, {Collective::shift, a.data(), b.data(), 5 * n, DType::f32});
   c.record(nullptr);
   exchange(c, {Collective::all_reduce, a.data(), b.data(), 3});
   const std::vector<Record> wanted = {
@@ -382,6 +384,7 @@ std::string records(C& c) {
       {Collective::reduce, 44, DType::f32, n, false},
       {Collective::gather, 6 * n, DType::f16, n, false},
       {Collective::scatter, 16 * n, DType::f64, n, false},
+      {Collective::shift, 20 * n, DType::f32, n, false},
   };
   if (noted.size() != wanted.size()) return std::to_string(noted.size()) + " records";
   for (std::size_t i = 0; i < wanted.size(); ++i)

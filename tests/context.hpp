@@ -67,22 +67,27 @@ inline std::vector<int> seen() {
   for (int i = 0; i < length; ++i) all[static_cast<std::size_t>(length + i)] = 0;
   return all;
 }
+template <class T>
+std::vector<T> numbers(int positions, int count, std::uint64_t stream) {
+  return program::numbers<T>(std::int64_t{batch} * positions * count * size, stream);
+}
+/// Inputs last as long as their callers read them.
+template <class T>
+void feed(auto& executor) {
+  static const std::vector<T> weight = numbers<T>(length, heads, 1), q = numbers<T>(length, heads, 2),
+                              k = numbers<T>(length, heads, 3), few_keys = numbers<T>(length, few, 4),
+                              other = numbers<T>(others, few, 5);
+  static const std::vector<int> mask = seen();
+  executor.input(0, weight);
+  executor.input(1, q);
+  executor.input(2, k);
+  executor.input(3, few_keys);
+  executor.input(4, other);
+  executor.input(5, mask);
+}
 template <class Step, class T = double>
 std::vector<Array> outputs(const Mesh& mesh) {
-  const auto in = [](int positions, int count, std::uint64_t stream) {
-    return program::numbers<T>(std::int64_t{batch} * positions * count * size, stream);
-  };
-  const auto weight = in(length, heads, 1), q = in(length, heads, 2), k = in(length, heads, 3),
-             few_keys = in(length, few, 4), other = in(others, few, 5);
-  const std::vector<int> mask = seen();
-  return program::outputs<Step>(mesh, [&](auto& executor) {
-    executor.input(0, weight);
-    executor.input(1, q);
-    executor.input(2, k);
-    executor.input(3, few_keys);
-    executor.input(4, other);
-    executor.input(5, mask);
-  });
+  return program::outputs<Step>(mesh, [](auto& executor) { feed<T>(executor); });
 }
 
 }  // namespace context_parallel

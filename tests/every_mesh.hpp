@@ -16,7 +16,7 @@ using ten_steps::check_near;
 inline constexpr Axis replica{"replica"};
 
 /// A transformer's block. What an axis splits is `factor` long; nothing divides the rest.
-template <int factor>
+template <int factor, Context how>
 struct Block {
   Parameter<double, Shape<5>> gain{normal(1)};
   Parameter<double, Shape<5, 3, factor / tensor, 1>> qkv{normal(0.4)};
@@ -26,15 +26,15 @@ struct Block {
   Parameter<double, Shape<factor / tensor, 5>> down{normal(0.3)};
   constexpr auto operator()(Distributed auto x) const {
     const auto all = matmul(rms_norm(x, gain), qkv);
-    const auto k = to<On<sequence, Broadcast>>(take<2, 1>(all)), v = to<On<sequence, Broadcast>>(take<2, 2>(all));
-    const auto y = x + matmul<2>(attention(take<2, 0>(all), k, v), projection);
+    const auto attended = attention<true, how>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all));
+    const auto y = x + matmul<2>(attended, projection);
     return y + matmul(gelu(matmul(y, up) + bias), down);
   }
 };
-template <int factor, Dim layers, class... Word>
+template <int factor, Dim layers, Context how, class... Word>
 struct Model {
   Parameter<double, Shape<3, 5>> in{normal(0.5)};
-  Layers<layers, Block<factor>, Word...> blocks;
+  Layers<layers, Block<factor, how>, Word...> blocks;
   Parameter<double, Shape<5, 3>> out{normal(0.5)};
   constexpr auto operator()(Distributed auto x, Distributed auto y) const {
     return mean(square(matmul(blocks(matmul(x, in)), out) - y));
@@ -47,8 +47,8 @@ inline const std::string way[] = {"whole",    "stage 1",  "stage 2",          "s
 /// Its examples are the same, in however many micro-batches.
 template <int factor, int micro_batches>
 using Examples = Tensor<double, Shape<2 * factor / micro_batches / replica / data, factor / sequence, 3>>;
-template <int factor, Dim layers, int micro_batches, class... Word>
-using Step = Accumulate<micro_batches, Training<Model<factor, layers, Word...>, Momentum,
+template <int factor, Dim layers, Context how, int micro_batches, class... Word>
+using Step = Accumulate<micro_batches, Training<Model<factor, layers, how, Word...>, Momentum,
                                                 Examples<factor, micro_batches>, Examples<factor, micro_batches>>>;
 template <class Step>
 std::vector<Graph> stages() {
@@ -98,12 +98,12 @@ inline std::vector<double> losses(const Graph& graph, const Mesh& mesh) {
 }
 inline bool staged(const Mesh& mesh) { return mesh.extent(&stage) > 1; }
 
-template <int factor, Dim layers>
+template <int factor, Dim layers, Context how = Context::gathered>
 void check(const std::vector<Mesh>& all) {
   using Again = Recompute<Repeat::collectives>;
-  const std::vector<Graph> kept[] = {lives<Step<factor, layers, 1>>(), lives<Step<factor, layers, 2>>()};
-  const std::vector<Graph> again[] = {stages<Step<factor, layers, 1, Again>>(),
-                                      stages<Step<factor, layers, 2, Again>>()};
+  const std::vector<Graph> kept[] = {lives<Step<factor, layers, how, 1>>(), lives<Step<factor, layers, how, 2>>()};
+  const std::vector<Graph> again[] = {stages<Step<factor, layers, how, 1, Again>>(),
+                                      stages<Step<factor, layers, how, 2, Again>>()};
   const std::vector<double> one = losses(kept[0][0], Mesh{});
   CHECK(one.front() > 1.2 * one.back());
   for (const Mesh& mesh : all)

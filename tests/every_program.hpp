@@ -98,12 +98,21 @@ inline constexpr parallel::models::LlamaSizes staged_llama{.context = 16,
                                                            .inner = 64 / tensor,
                                                            .vocabulary = 64 / tensor,
                                                            .layers = 4 / stage};
+inline constexpr parallel::models::LlamaSizes ring_llama{.context = 16 / sequence,
+                                                         .attention = Context::ring,
+                                                         .channels = 32,
+                                                         .heads = 8 / tensor,
+                                                         .key_heads = 4 / tensor,
+                                                         .inner = 64 / tensor,
+                                                         .vocabulary = 64 / tensor,
+                                                         .layers = 2};
 template <const parallel::models::LlamaSizes& sizes>
 struct Generating {
   parallel::models::Llama<sizes> model;
   constexpr auto operator()(Distributed auto more, Distributed auto position) const { return model(more, position); }
 };
 using Text = Tensor<int, Shape<8 / data, 16>>;
+using SplitText = Tensor<int, Shape<8 / data, 16 / sequence>>;
 using Gpt = ::models::Gpt<float, ::models::multiples_of(4)>;
 using Staged = Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>;
 
@@ -124,6 +133,8 @@ void program(F f) {
   f.template operator()<Evaluation<Remembering, X, Tensor<int, Shape<>>>>("memory");
   f.template operator()<Training<Gpt, AdamW, Gpt::Tokens, Gpt::Tokens>>("gpt");
   f.template operator()<Accumulate<2, Training<parallel::models::Llama<llama>, AdamW, Text, Text>>>("llama");
+  f.template operator()<AllStored<Accumulate<2, Training<parallel::models::Llama<ring_llama>, AdamW, SplitText, SplitText>>,
+                                  Stored<data>>>("llama around a ring");
   f.template operator()<Evaluation<Generating<llama>, Tensor<int, Shape<8 / data, 1>>, Tensor<int, Shape<>>>>(
       "generating");
   f.template operator()<Accumulate<4, Training<parallel::models::Llama<staged_llama>, AdamW, Text, Text>>>(

@@ -296,7 +296,7 @@ inline ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
       if (!made) {
         made = true;
         *child = new ncclComm{stand_in::member_of(gpu, group, rank, device, blocking)};
-        if (!blocking) (*child)->member->pending.push_back([group] { return group->ready(); });
+        if (!blocking && !parent->blocking) (*child)->member->pending.push_back([group] { return group->ready(); });
       }
       return group->ready();
     };

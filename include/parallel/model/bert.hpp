@@ -6,7 +6,8 @@
 namespace parallel::models {
 
 struct BertSizes {
-  Dim context = 512;  ///< positions; `512 / tensor` is sequence parallelism
+  Dim context = 512;  ///< positions; `512 / tensor` is sequence parallelism, `512 / sequence` context parallelism
+  Context attention = Context::gathered;  ///< how keys of other ranks are found where an axis splits the context
   std::int64_t channels = 768;
   Dim heads = 12 / axes::tensor;
   Dim inner = 3072 / axes::tensor;  ///< of the perceptron
@@ -43,8 +44,8 @@ struct Bert {
     Parameter<T, Shape<n.channels>> projection_bias{zeros};
     constexpr auto operator()(Distributed auto x, Distributed auto seen) const {
       const auto all = matmul(x, qkv) + qkv_bias;
-      const auto y = masked_attention(take<2, 0>(all), whole_sequence(take<2, 1>(all)), whole_sequence(take<2, 2>(all)),
-                                      seen, n.drop());
+      const auto y = masked_attention<false, n.attention>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all), seen,
+                                                          n.drop());
       return matmul<2>(y, projection) + projection_bias;
     }
   };

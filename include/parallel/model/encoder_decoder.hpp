@@ -6,7 +6,9 @@
 namespace parallel::models {
 
 struct EncoderDecoderSizes {
-  Dim context = 512;  ///< positions of source and target; `512 / tensor` is sequence parallelism
+  /// positions of source and target; `512 / tensor` is sequence parallelism, `512 / sequence` context parallelism
+  Dim context = 512;
+  Context attention = Context::gathered;  ///< how keys of other ranks are found where an axis splits the context
   std::int64_t channels = 512;
   Dim heads = 8 / axes::tensor;
   Dim inner = 2048 / axes::tensor;  ///< of the perceptrons
@@ -34,11 +36,12 @@ struct EncoderDecoder {
     /// own position.
     constexpr auto operator()(Distributed auto x, Distributed auto from, Distributed auto... seen) const {
       const auto both = matmul(from, kv);
-      const auto keys = whole_sequence(take<2, 0>(both)), values = whole_sequence(take<2, 1>(both));
+      const auto keys = take<2, 0>(both), values = take<2, 1>(both);
       if constexpr (sizeof...(seen) == 0)
-        return matmul<2>(attention(matmul(x, q), keys, values, n.drop()), projection);
+        return matmul<2>(attention<true, n.attention>(matmul(x, q), keys, values, n.drop()), projection);
       else
-        return matmul<2>(masked_attention(matmul(x, q), keys, values, seen..., n.drop()), projection);
+        return matmul<2>(masked_attention<false, n.attention>(matmul(x, q), keys, values, seen..., n.drop()),
+                         projection);
     }
   };
   struct Mlp {
@@ -90,9 +93,14 @@ struct EncoderDecoder {
   /// source and seen[batch, positions], where `seen` is 0 for padding, target[batch, positions] -> logits[batch,
   /// positions, vocabulary]
   constexpr auto logits(Distributed auto source, Distributed auto seen, Distributed auto target) const {
-    // gathered once for all layers of the decoder
-    const auto read = whole_sequence(encoder_norm(encoder(embedded(source), seen)));
-    return matmul(decoder_norm(decoder(embedded(target), read, seen)), transpose(token));
+    const auto read = [](const auto& encoded) {
+      if constexpr (n.attention == Context::gathered)
+        return whole_sequence(encoded);  // once for all layers of the decoder
+      else
+        return encoded;
+    };
+    const auto encoded = read(encoder_norm(encoder(embedded(source), seen)));
+    return matmul(decoder_norm(decoder(embedded(target), encoded, seen)), transpose(token));
   }
   /// The mean loss, with smoothed labels, of predicting what is next in the target.
   constexpr auto operator()(Distributed auto source, Distributed auto seen, Distributed auto target,

@@ -6,7 +6,9 @@
 namespace parallel::models {
 
 struct Gpt2Sizes {
-  Dim context = 1024;  ///< positions; `1024 / tensor` is sequence parallelism (Korthikanti et al., 2022)
+  /// positions; `1024 / tensor` is sequence parallelism (Korthikanti et al., 2022), `1024 / sequence` context parallelism
+  Dim context = 1024;
+  Context attention = Context::gathered;  ///< how keys of other ranks are found where an axis splits the context
   std::int64_t channels = 768;
   Dim heads = 12 / axes::tensor;
   Dim inner = 3072 / axes::tensor;  ///< of the perceptron
@@ -33,8 +35,8 @@ struct Gpt2 {
 
     constexpr auto operator()(Distributed auto x, Position auto... position) const {
       const auto all = matmul(x, qkv) + qkv_bias;  // [batch, positions, 3, heads/tensor, size]
-      const auto y =
-          self_attention<n.context.size>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all), n.drop(), position...);
+      const auto y = self_attention<n.context.size, n.attention>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all),
+                                                                 n.drop(), position...);
       return matmul<2>(y, projection) + projection_bias;  // a sum over tensor, pending
     }
   };

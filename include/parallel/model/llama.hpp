@@ -5,7 +5,9 @@
 namespace parallel::models {
 
 struct LlamaSizes {
-  Dim context = 4096;  ///< positions; `4096 / tensor` is sequence parallelism
+  /// positions; `4096 / tensor` is sequence parallelism, `4096 / sequence` context parallelism
+  Dim context = 4096;
+  Context attention = Context::gathered;  ///< how keys of other ranks are found where an axis splits the context
   std::int64_t channels = 4096;
   Dim heads = 32 / axes::tensor;
   /// without an axis where they are fewer than its ranks: every rank then has all, and takes those of its heads
@@ -37,7 +39,8 @@ struct Llama {
     constexpr auto operator()(Distributed auto x, Position auto... position) const {
       const auto queries = rotary(matmul(x, q), position..., n.base);
       const auto keys = rotary(matmul(x, k), position..., n.base);
-      return matmul<2>(self_attention<n.context.size>(queries, keys, matmul(x, v), 0, position...), projection);
+      return matmul<2>(self_attention<n.context.size, n.attention>(queries, keys, matmul(x, v), 0, position...),
+                       projection);
     }
   };
   struct Mlp {

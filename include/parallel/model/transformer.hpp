@@ -38,21 +38,18 @@ constexpr auto hidden(const X& x, Here here = {}) {
 /// Keys or values [batch, keys, heads, size] of the whole sequence: gathered where an axis splits it.
 template <Distributed X>
 constexpr auto whole_sequence(const X& x, Here here = {}) {
-  if constexpr (X::type.layout.dims[1].count == 0)
-    return x;
-  else
-    return whole_sequence(to<OnAxis<X::type.layout.dims[1].axes[X::type.layout.dims[1].count - 1], Broadcast>>(x, here),
-                          here);
+  return internals::off_sequence<Broadcast>(x, here);
 }
 
 /// Causal attention over the sequence itself; `dropped` is the probability of a probability to be dropped.
-template <std::int64_t room, Distributed Q, Distributed K, Distributed V>
+template <std::int64_t room, Context context = Context::gathered, Distributed Q, Distributed K, Distributed V>
 constexpr auto self_attention(const Q& q, const K& k, const V& v, double dropped) {
-  return attention(q, whole_sequence(k), whole_sequence(v), dropped);
+  return attention<true, context>(q, k, v, dropped);
 }
 /// The same where the sequence is generated: q, k and v begin at `position`, what came before is remembered, up to
 /// `room` positions.
-template <std::int64_t room, Distributed Q, Distributed K, Distributed V, Distributed P>
+template <std::int64_t room, Context context = Context::gathered, Distributed Q, Distributed K, Distributed V,
+          Distributed P>
 constexpr auto self_attention(const Q& q, const K& k, const V& v, double, const P& position) {
   return attention_from(q, remember<1, room>(k, position), remember<1, room>(v, position), position);
 }
