@@ -1,5 +1,5 @@
-// Attention against its definition: what is masked, dropped, generated from a cache; tiles of a GPU's kernels, in bf16
-// and f16 too.
+// Attention against its definition: what is masked, dropped, generated from a cache, joined of parts of the keys; tiles
+// of a GPU's kernels, in bf16 and f16 too.
 #include <parallel/device/stream.hpp>
 #include <parallel/operation/attention.hpp>
 
@@ -23,6 +23,7 @@ struct Definition {
   Numbers seen{};
   std::int64_t position = 0;
   double dropped = 0;
+  double nothing_seen = 0;  ///< the logarithm of no sum
   static constexpr double scale = 0.3;
   Numbers out{}, logs{}, dq{}, dk{}, dv{};
 
@@ -56,7 +57,7 @@ struct Definition {
       double sum = 0, within = 0;
       for (std::int64_t j = 0; j < keys; ++j)
         sum += p[static_cast<std::size_t>(j)] = sees(i, j) ? std::exp(scale * inner(q, i, k, j)) : 0;
-      logs(i) = sum > 0 ? std::log(sum) : 0;
+      logs(i) = sum > 0 ? std::log(sum) : nothing_seen;
       for (std::int64_t j = 0; j < keys; ++j) {
         const double own = p[static_cast<std::size_t>(j)] /= sum > 0 ? sum : 1;
         for (std::int64_t d = 0; d < v.sizes[3]; ++d) out(at(d)) += own * kept(i, j) * v({i[0], j, group, d});
@@ -79,12 +80,55 @@ struct Definition {
   template <class T>
   void prepare(Run<T>& run, const Box& part, const Box& keys, const Box& values) const {
     run.operand(q, part).operand(k, keys).operand(v, values);
-    if (masked) run.integers(seen, {{part.offset[0], 0}, {part.size[0], k.sizes[1]}});
+    if (masked) run.integers(seen, {{part.offset[0], keys.offset[1]}, {part.size[0], keys.size[1]}});
     if (positioned) run.integers(Numbers(Sizes{}, static_cast<double>(position)));
     if (dropped > 0) run.scalars({7, 5});
     run.ints(dropped > 0 ? Ints{causal, masked, positioned, 0, 1, 3} : Ints{causal, masked, positioned})
         .reals(scale, dropped)
         .within(2, 4);
+  }
+  void check_logs(Numbers found, Numbers wanted, double relative) const {
+    each_index(wanted.sizes, [&](const Sizes& i) {
+      if (wanted(i) != nothing_seen) return;
+      CHECK(found(i) == nothing_seen);
+      found(i) = wanted(i) = 0;
+    });
+    check_near(found, wanted, relative);
+  }
+  /// Attends to a part of the keys after the other, and joins that.
+  template <class T>
+  void check_joined(int parts, double relative) const {
+    using Statistic = std::conditional_t<Half<T>, float, T>;
+    const Box queries = all_of(q.sizes), rows = all_of(logs.sizes), results = all_of(out.sizes);
+    const std::vector<Box> keys = split(k.sizes, 1, parts), values = split(v.sizes, 1, parts);
+    Numbers joined, statistic, found_q(dq.sizes);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      Run<T> own, join, backward;
+      prepare(own, queries, keys[i], values[i]);
+      own.result(out.sizes, results).template result<Statistic>(logs.sizes, rows).run(operation::attention);
+      if (i == 0) {
+        joined = own.get(0);
+        statistic = own.get(1);
+      } else {
+        join.operand(joined, results).template operand<Statistic>(statistic, rows).operand(own.get(0), results);
+        join.template operand<Statistic>(own.get(1), rows);
+        join.result(out.sizes, results).template result<Statistic>(logs.sizes, rows).run(operation::join_attention);
+        joined = join.get(0);
+        statistic = join.get(1);
+      }
+      prepare(backward, queries, keys[i], values[i]);
+      backward.operand(rounded<T>(out), results).template operand<Statistic>(logs, rows).operand(g, results);
+      backward.result(dq.sizes, queries)
+          .result(dk.sizes, keys[i])
+          .result(dv.sizes, values[i])
+          .run(operation::attention_derivative);
+      for (std::size_t j = 0; j < found_q.values.size(); ++j) found_q.values[j] += backward.get(0).values[j];
+      check_near(backward.get(1), part_of(dk, keys[i]), 2 * relative);
+      check_near(backward.get(2), part_of(dv, values[i]), 2 * relative);
+    }
+    check_near(joined, out, 2 * relative);
+    check_logs(statistic, logs, relative);
+    check_near(found_q, dq, 2 * relative);
   }
   /// Computes the parts of q, and what they give to k and v.
   template <class T>
@@ -102,7 +146,7 @@ struct Definition {
       using Statistic = std::conditional_t<Half<T>, float, T>;
       forward.result(out.sizes, results).template result<Statistic>(logs.sizes, rows).run(operation::attention);
       check_near(forward.get(0), part_of(out, results), relative);
-      check_near(forward.get(1), part_of(logs, rows), relative);
+      check_logs(forward.get(1), part_of(logs, rows), relative);
       if (!gradient) continue;
       prepare(backward, part, of(k), of(v));
       backward.operand(rounded<T>(out), results).template operand<Statistic>(logs, rows).operand(g, results);
@@ -133,6 +177,7 @@ struct Extents {
 template <class T>
 Definition definition(const Extents& c) {
   Definition d;
+  d.nothing_seen = static_cast<double>(std::numeric_limits<std::conditional_t<Half<T>, float, T>>::lowest());
   d.q = rounded<T>(normal_numbers({c.batch, c.queries, c.heads, c.size}, 1));
   d.k = rounded<T>(normal_numbers({c.batch, c.keys, c.groups, c.size}, 2));
   d.v = rounded<T>(normal_numbers({c.batch, c.keys, c.groups, c.value_size}, 3));
@@ -203,4 +248,18 @@ TEST_CASE_TEMPLATE("probabilities are dropped by their global index, and their g
       d.compute();
       for (const int dim : {0, 1, 2}) d.template check<T>(split(d.q.sizes, dim, 2), relative<T>);
     }
+}
+TEST_CASE_TEMPLATE("what is attended of parts of the keys is joined to what is attended of all", T, ELEMENTS) {
+  for (const int parts : {2, 3, 5})
+    for (const bool causal : {false, true})
+      for (const bool masked : {false, true}) {
+        Definition d = definition<T>({2, 60, 60, 4, 2, 16, 24});
+        d.causal = causal;
+        d.masked = masked;
+        d.dropped = parts == 3 ? 0.3 : 0;
+        d.seen = whole_numbers({2, 60}, 5, 2);
+        for (std::int64_t j = 0; j < 60; ++j) d.seen({1, j}) = j < 40 ? 0 : 1;
+        d.compute();
+        d.template check_joined<T>(parts, relative<T>);
+      }
 }
