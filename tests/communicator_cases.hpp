@@ -320,8 +320,8 @@ std::string refusals(C& c) {
       {{Collective::scatter, a, a, n, DType::f32, false, c.rank()}, "overlap"},
   };
   if (n > 1) {
-    for (const Collective kind :
-         {Collective::all_gather, Collective::reduce_scatter, Collective::shift, Collective::gather, Collective::scatter})
+    for (const Collective kind : {Collective::all_gather, Collective::reduce_scatter, Collective::shift,
+                                  Collective::gather, Collective::scatter})
       all.push_back({{kind, a, b, n + 1, DType::f32}, "do not divide the count"});
     all.push_back(
         {{Collective::all_to_all, a, b, n, DType::f32}, "the square of the group's ranks does not divide the count"});

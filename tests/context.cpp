@@ -1,15 +1,18 @@
 // Attention over a sequence that several ranks share: loss and all gradients are those of one rank.
-#include <map>
-
 #include "context.hpp"
+
+#include <map>
 
 namespace {
 
 using namespace context_parallel;
 
-const Mesh meshes[] = {Mesh{sequence = 1},           Mesh{sequence = 2},
-                       Mesh{sequence = 3},           Mesh{sequence = 4},
-                       Mesh{data = 2, sequence = 2}, Mesh{sequence = 2, tensor = 2},
+const Mesh meshes[] = {Mesh{sequence = 1},
+                       Mesh{sequence = 2},
+                       Mesh{sequence = 3},
+                       Mesh{sequence = 4},
+                       Mesh{data = 2, sequence = 2},
+                       Mesh{sequence = 2, tensor = 2},
                        Mesh{tensor = 3, sequence = 2}};
 
 template <Context how>

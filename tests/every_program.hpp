@@ -133,8 +133,9 @@ void program(F f) {
   f.template operator()<Evaluation<Remembering, X, Tensor<int, Shape<>>>>("memory");
   f.template operator()<Training<Gpt, AdamW, Gpt::Tokens, Gpt::Tokens>>("gpt");
   f.template operator()<Accumulate<2, Training<parallel::models::Llama<llama>, AdamW, Text, Text>>>("llama");
-  f.template operator()<AllStored<Accumulate<2, Training<parallel::models::Llama<ring_llama>, AdamW, SplitText, SplitText>>,
-                                  Stored<data>>>("llama around a ring");
+  f.template operator()<AllStored<
+      Accumulate<2, Training<parallel::models::Llama<ring_llama>, AdamW, SplitText, SplitText>>, Stored<data>>>(
+      "llama around a ring");
   f.template operator()<Evaluation<Generating<llama>, Tensor<int, Shape<8 / data, 1>>, Tensor<int, Shape<>>>>(
       "generating");
   f.template operator()<Accumulate<4, Training<parallel::models::Llama<staged_llama>, AdamW, Text, Text>>>(

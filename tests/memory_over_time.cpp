@@ -315,9 +315,9 @@ TEST_CASE("at every event of every program the kinds add up to what lives") {
   int plans = 0;
   every::program([&]<class Program>(const char* name) {
     CAPTURE(name);
-    for (const Mesh& mesh : {Mesh{}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}, Mesh{data = 4},
-                             Mesh{stage = 2}, Mesh{data = 2, stage = 2}, Mesh{tensor = 2, stage = 2}, Mesh{sequence = 4},
-                             Mesh{data = 2, sequence = 2}})
+    for (const Mesh& mesh :
+         {Mesh{}, Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}, Mesh{data = 4}, Mesh{stage = 2},
+          Mesh{data = 2, stage = 2}, Mesh{tensor = 2, stage = 2}, Mesh{sequence = 4}, Mesh{data = 2, sequence = 2}})
       for (int k = 0; k < mesh.extent(&stage); ++k) try {
           const OwnedPlan p = derive<Program>(mesh.on_stage(k));
           const std::string on = text(mesh);

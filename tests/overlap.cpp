@@ -121,8 +121,9 @@ TEST_CASE("of every program it is what adding up gives, and what is not hidden i
   int plans = 0;
   every::program([&]<class Program>(const char* name) {
     CAPTURE(name);
-    for (const Mesh& mesh : {Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}, Mesh{stage = 2},
-                             Mesh{sequence = 4}}) try {
+    for (const Mesh& mesh :
+         {Mesh{data = 2}, Mesh{tensor = 2}, Mesh{data = 2, tensor = 2}, Mesh{stage = 2}, Mesh{sequence = 4}})
+      try {
         const OwnedPlan plan = derive<Program>(mesh);
         Machine alone = machines::dgx_a100;
         alone.overlaps = false;

@@ -81,12 +81,13 @@ void measure(World& world, const char* over, int rounds) {
         throw Failure("context_step: " + way.name + " gives other numbers than gathered; one of them is wrong");
     }
   if (world.rank() != 0) return;
-  const std::string what =
-      std::to_string(length) + " positions, " + (causal ? "causal" : "whole") + ", " + over + ": ";
+  const std::string what = std::to_string(length) + " positions, " + (causal ? "causal" : "whole") + ", " + over + ": ";
   for (const Way<World>& way : ways) {
     row("context", what + way.name, spread(way.times), "ms");
-    if (&way != &ways[0]) row("context", what + way.name + " / gathered", ratio(way.times, ways[0].times), "of the time");
-    row("context", what + way.name + ", a rank", static_cast<double>(way.plan->peak_memory()) / (1 << 20), "MiB planned");
+    if (&way != &ways[0])
+      row("context", what + way.name + " / gathered", ratio(way.times, ways[0].times), "of the time");
+    row("context", what + way.name + ", a rank", static_cast<double>(way.plan->peak_memory()) / (1 << 20),
+        "MiB planned");
   }
 }
 template <Communicator World>

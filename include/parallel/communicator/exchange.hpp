@@ -124,10 +124,9 @@ inline void check(const Exchange& e, int rank, int ranks) {
                          e.kind == Collective::reduce_scatter || e.kind == Collective::shift ||
                          e.kind == Collective::gather || e.kind == Collective::scatter;
   if (!in_blocks && !rooted(e.kind) && !point_to_point(e.kind) && e.kind != Collective::all_reduce)
-    refuse(
-        e,
-        "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, shift, "
-        "broadcast, reduce, gather, scatter, send or receive");
+    refuse(e,
+           "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, shift, "
+           "broadcast, reduce, gather, scatter, send or receive");
   if (point_to_point(e.kind) && (e.peer < 0 || e.peer >= ranks))
     refuse(e, "the peer is no rank of the group; count its ranks from 0");
   if (point_to_point(e.kind) && e.peer == rank)

@@ -44,8 +44,8 @@ struct Bert {
     Parameter<T, Shape<n.channels>> projection_bias{zeros};
     constexpr auto operator()(Distributed auto x, Distributed auto seen) const {
       const auto all = matmul(x, qkv) + qkv_bias;
-      const auto y = masked_attention<false, n.attention>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all), seen,
-                                                          n.drop());
+      const auto y =
+          masked_attention<false, n.attention>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all), seen, n.drop());
       return matmul<2>(y, projection) + projection_bias;
     }
   };

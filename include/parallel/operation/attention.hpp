@@ -128,16 +128,13 @@ PARALLEL_AHEAD constexpr std::int64_t attention_gradient_flops(const Arguments& 
 inline constexpr Operation attention_derivative{
     .name = "attention_gradient", .flops = attention_gradient_flops, .rate = Rate::attention};
 /// The same around a ring: of k and v each rank has the part that it began with.
-inline constexpr Operation ring_attention_derivative{.name = "ring_attention_gradient",
-                                                     .flops = attention_gradient_flops,
-                                                     .rate = Rate::attention,
-                                                     .ring = true};
+inline constexpr Operation ring_attention_derivative{
+    .name = "ring_attention_gradient", .flops = attention_gradient_flops, .rate = Rate::attention, .ring = true};
 constexpr void gradient_of_attention(Gradient& g, const Operation& derivative) {
   List<int, max_node_operands> operands = g.node.operands;
   for (const int o : {g.result(), g.result(1), g.cotangent()}) operands.push_back(o);
-  const int dq =
-      g.emit(derivative, operands, {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))},
-             g.node.ints, g.node.reals[0], g.node.reals[1]);
+  const int dq = g.emit(derivative, operands, {conjugate(g.type(0)), conjugate(g.type(1)), conjugate(g.type(2))},
+                        g.node.ints, g.node.reals[0], g.node.reals[1]);
   for (int i = 0; i < 3; ++i)
     if (g.wants(i)) g.give(i, dq + i);
 }
@@ -214,8 +211,8 @@ constexpr auto off_sequence(const X& x, Here here) {
   if constexpr (X::kind == Kind::refused || X::type.layout.rank() < 2 || X::type.layout.dims[1].count == 0)
     return x;
   else
-    return off_sequence<where>(to<OnAxis<X::type.layout.dims[1].axes[X::type.layout.dims[1].count - 1], where>>(x, here),
-                               here);
+    return off_sequence<where>(
+        to<OnAxis<X::type.layout.dims[1].axes[X::type.layout.dims[1].count - 1], where>>(x, here), here);
 }
 /// Back on the axes that split dimension 1 of Like, the outermost first.
 template <class Like, int done = 0, Distributed X>
@@ -250,8 +247,8 @@ template <bool causal = true, Context context = Context::none, Distributed Q, Di
 constexpr auto attention(const Q& q, const K& k, const V& v, double dropped = 0, Here here = {}) {
   return internals::attend<context>(
       [&](const auto&... x) {
-        return internals::ApplyAttention<context, causal, false, false>{operation::scale_of_scores(Q::type),
-                                                                           dropped}(here, x...);
+        return internals::ApplyAttention<context, causal, false, false>{operation::scale_of_scores(Q::type), dropped}(
+            here, x...);
       },
       here, q, k, v);
 }
@@ -262,8 +259,8 @@ template <bool causal = false, Context context = Context::none, Distributed Q, D
 constexpr auto masked_attention(const Q& q, const K& k, const V& v, const S& seen, double dropped = 0, Here here = {}) {
   return internals::attend<context>(
       [&](const auto&... x) {
-        return internals::ApplyAttention<context, causal, true, false>{operation::scale_of_scores(Q::type),
-                                                                          dropped}(here, x...);
+        return internals::ApplyAttention<context, causal, true, false>{operation::scale_of_scores(Q::type), dropped}(
+            here, x...);
       },
       here, q, k, v, seen);
 }

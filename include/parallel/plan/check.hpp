@@ -133,8 +133,7 @@ constexpr int unfit_node(const GraphView& g) {
     const bool attends = n.operation == &operation::attention || n.operation == &operation::ring_attention;
     const double probability = n.reals[attends ? 1 : 0];
     const bool improbable =
-        ((n.operation == &operation::dropout || attends) &&
-         !(probability >= 0 && probability < 1)) ||
+        ((n.operation == &operation::dropout || attends) && !(probability >= 0 && probability < 1)) ||
         (n.operation == &operation::negative_log_likelihood && !(probability >= 0 && probability <= 1));
     const bool of_gradient = g.unfit == Reason::gradient_shape || g.unfit == Reason::gradient_operand;
     if (g.unfit == Reason::no_gradient ? lost || misshapen : of_gradient ? misshapen : improbable) return i;

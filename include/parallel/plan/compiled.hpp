@@ -112,7 +112,9 @@ constexpr auto assign_constant() {
   Placing placing(view, mesh);
   placing.assign(events_of<Program, mesh>());
   placing.live(events_of<Program, mesh>());
-  Assigned<static_cast<int>(graph_on<Program, mesh>.values.size()), static_cast<int>(graph_on<Program, mesh>.nodes.size())> result{};
+  Assigned<static_cast<int>(graph_on<Program, mesh>.values.size()),
+           static_cast<int>(graph_on<Program, mesh>.nodes.size())>
+      result{};
   copy(result.storage, placing.storage);
   copy(result.allocation_of, placing.allocation_of);
   copy(result.packing_of, placing.packing_of);
@@ -135,7 +137,9 @@ constexpr auto pack_constant() {
   for (int i = 0; i < from.count; ++i) placing.allocations.push_back(from.allocations[static_cast<std::size_t>(i)]);
   placing.memory = from.memory;
   placing.pack();
-  Packed<static_cast<int>(graph_on<Program, mesh>.values.size()), static_cast<int>(graph_on<Program, mesh>.nodes.size())> result{};
+  Packed<static_cast<int>(graph_on<Program, mesh>.values.size()),
+         static_cast<int>(graph_on<Program, mesh>.nodes.size())>
+      result{};
   copy(result.storage, placing.packed_storage());
   copy(result.packing, placing.packed_packing());
   result.memory = placing.memory;

@@ -4,6 +4,7 @@
 #include <parallel/graph/structure.hpp>
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/attention.hpp>
+#include <parallel/operation/update.hpp>
 #include <parallel/plan/view.hpp>
 
 namespace parallel::internals {
@@ -91,13 +92,13 @@ struct Unrolling {
     graph.order.push_back(number);
     return node.result;
   }
-  /// To the next rank of the ring.
-  constexpr int shift(int value) {
+  /// To the next rank of the ring: a part of operand o, or of its gradient.
+  constexpr int shift(int value, int o) {
     const Node ring = ring_;
     ring_.transition.collective = Collective::shift;
     ring_.transition.axes = {axis_};
     ring_.transition.from = ring_.transition.to = split(1);
-    ring_.member = graph.values[value].member;
+    ring_.member = graph.values[operands_[o]].member;
     const int result = emit(operation::move, {value}, {value});
     ring_ = ring;
     return result;
@@ -122,7 +123,7 @@ struct Unrolling {
   constexpr int travelling() const { return operation::Attending(ring_.ints).masked ? 3 : 2; }
   constexpr List<int, max_node_operands> shifted() {
     List<int, max_node_operands> next = operands_;
-    for (int o = 1; o <= travelling(); ++o) next[o] = shift(operands_[o]);
+    for (int o = 1; o <= travelling(); ++o) next[o] = shift(operands_[o], o);
     return next;
   }
 
@@ -161,13 +162,14 @@ struct Unrolling {
       if (i == 0) first = own;
       queries = i == 0 ? own : sum(queries, own, 0, i + 1 < n_ ? -1 : results_[0]);
       for (int s = 0; s < 2 && i > 0; ++s)
-        moved[s] = shift(i == 1 ? own + 1 + s : sum(moved[s], own + 1 + s, 1 + s));
+        moved[s] = shift(i == 1 ? own + 1 + s : sum(moved[s], own + 1 + s, 1 + s), 1 + s);
       operands_ = next;
     }
     for (int s = 0; s < 2; ++s) sum(moved[s], first + 1 + s, 1 + s, results_[1 + s]);
   }
+  /// In the place of `a`, but for the last.
   constexpr int sum(int a, int b, int like, int result = -1) {
-    return emit(operation::add, {a, b}, {results_[like]}, result);
+    return emit(result < 0 ? operation::accumulate : operation::add, {a, b}, {results_[like]}, result);
   }
 
   Node ring_{};

@@ -158,7 +158,8 @@ void join_attention(const Call& call) {
             share_b = std::exp(of_b[r] - largest), sum = share_a + share_b;
     statistic[r] = largest + std::log(sum);
     by_lanes(
-        size, [=](T* to, const T* x, const T* y) { lanes(to) = lanes(x) * (share_a / sum) + lanes(y) * (share_b / sum); },
+        size,
+        [=](T* to, const T* x, const T* y) { lanes(to) = lanes(x) * (share_a / sum) + lanes(y) * (share_b / sum); },
         out, a, b);
   }
 }

@@ -165,10 +165,10 @@ template <class T>
 void join_attention(const Call& call) {
   using W = Wide<T>;
   const Index all = call.results[0].elements(), rows = call.results[1].elements();
-  launch_each(gpu(call).stream(), all,
-              JoinAttention<T>{call.operands[0].as<const T>(), call.operands[2].as<const T>(),
-                               call.operands[1].as<const W>(), call.operands[3].as<const W>(), call.results[0].as<T>(),
-                               call.results[1].as<W>(), all / rows});
+  launch_each(
+      gpu(call).stream(), all,
+      JoinAttention<T>{call.operands[0].as<const T>(), call.operands[2].as<const T>(), call.operands[1].as<const W>(),
+                       call.operands[3].as<const W>(), call.results[0].as<T>(), call.results[1].as<W>(), all / rows});
 }
 
 }  // namespace parallel::internals::cuda
