@@ -20,7 +20,8 @@ struct Attending {
   Parameter<double, Shape<size, size>> query{normal(1)}, key{normal(1)}, value{normal(1)};
   constexpr auto operator()(Distributed auto weight, Distributed auto q, Distributed auto k,
                             Distributed auto seen) const {
-    const auto a = matmul(q, query), b = matmul(k, key), c = matmul(k, value);
+    const auto a = matmul(q, query);
+    const auto b = matmul(k, key), c = matmul(k, value);
     if constexpr (masked)
       return mean(weight * masked_attention<causal, how>(a, b, c, seen));
     else
