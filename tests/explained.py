@@ -63,6 +63,8 @@ CASES = [  # (program, what stands in the row)
     (beside("using More = AllStored<Step, Zero::states>;"), "is named by its axis"),
     (beside("struct Deep { Layers<Block, 4> blocks; };"), "how many layers comes first"),
     (beside("struct Deep { Layers<4, Recompute<Block>> blocks; };"), "how many layers comes first"),
+    (beside("struct Deep { Layers<Block> blocks; };"), "how many layers comes first"),
+    (beside("struct Deep { Layers<4> blocks; };"), "how many layers comes first"),
     (beside('using More = Grouped<Step, "bias">;'), "members of a group are named in words"),
     (beside("using More = Training<Model, AdamW{1e-3}, X, X>;"), "the optimizer is a type"),
     (beside("struct Deep { Layers<4, Block, Recompute<gelu>> blocks; };"), "is an operation, not the function"),
@@ -229,6 +231,12 @@ def main(root, compilers):
             _, said, _ = explained(compiler, "unknown", "int f() { return nothing; }\n")
             if "of which docs/errors.md has no row" not in said:
                 faults.append(f"{compiler}: of an error without a row it says: {said}")
+            macros = folder / f"macros-{compiler}.cpp"  # before any header of the library, from whichever it begins
+            for header in ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parallel/run/trainer.hpp", "parallel/file/npy.hpp", "parallel/file/csv.hpp"]:
+                macros.write_text(f"#define V 3\n#define N 4\n#include <{header}>\n")
+                said = compile(compiler, "-fsyntax-only", f"-I{folder / 'include'}", "-isystem", "/usr/include/eigen3", macros)[1]
+                if said.count(" error: ") != 1 or "parallel: a macro is called by one capital letter" not in explain(root, said)[1]:
+                    faults.append(f"{compiler}: of macros before {header} it says: {said[:400]}")
             accepted = folder / "accepted.cpp"
             accepted.write_text(USING + MODEL + PLAN)
             done = subprocess.run([root / "tools/explain", compiler, "-std=c++20", *map(str, flags[compiler]), str(accepted)], stdout=subprocess.PIPE, text=True)

@@ -2,6 +2,7 @@
 // repeat.
 #pragma once
 #include <parallel/algebra/figure.hpp>
+#include <parallel/meta/letters.hpp>
 
 namespace parallel {
 
