@@ -62,7 +62,7 @@ WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss, a s
 NAMED, GRID, EXTENT, VALUE = "numbers in braces are AdamW's", "a mesh has axes", "an extent stands before the axis", "xavier, zeros and ones are no"
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a parameter is set by the plan", "a view does not know its elements"
-NORMAL = "normal takes its deviation alone"
+NORMAL, NO_END = "normal takes its deviation alone", "a Prefetch is no range"
 READING, NOT_COPIED, NO_RANGE = "a parameter is read by the plan", "Parameters are not copied", "Parameters are no range"
 WHOLE_STEP = "a trainer's call is the whole step"
 READ, BYTES = "a view is read as numbers that no tensor has", "which are no bytes"
@@ -90,10 +90,12 @@ REFUSED = [
     ("Trainer<Threads, Cpu> made(plan, world, parameters, Momentum{}, 1);", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters);", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2});", TRAINER),
+    ("Trainer<Threads, Cpu> made(*plan, world, parameters, {}); Trainer<Threads, Cpu> other(*plan, world, parameters, {.learning_rate = 1e-2});", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, 1e-2, 1);", TRAINER),
     ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-2, .momentum = 0.9}, 1); "
      "Trainer<Threads, Cpu> other(plan, world, parameters, {.lr = 1e-2, .weight_decay = 0.1}, 1); "
-     "Trainer<Threads, Cpu> third(plan, world, parameters, {.lr = 1e-2, .betas = {0.9, 0.95}}, 1, Cpu{});", NAMED),
+     "Trainer<Threads, Cpu> third(plan, world, parameters, {.lr = 1e-2, .betas = {0.9, 0.95}}, 1, Cpu{}); "
+     "Trainer<Threads, Cpu> fourth(*plan, world, parameters, {.lr = 1e-2});", NAMED),
     ("constexpr Mesh made{2, 2};", GRID),
     ("constexpr Mesh made{data, tensor};", GRID),
     ('constexpr Mesh made{"data", 2};', GRID),
@@ -138,6 +140,7 @@ REFUSED = [
     ("Prefetch<Batch> made([] { return Batch{}; }, 0);", PREFETCH),
     ("Prefetch<Batch> made([](std::int64_t) {}, 0);", PREFETCH),
     ("Prefetch<Batch> made([](std::int64_t) { return 1; }, 0);", PREFETCH),
+    ("Prefetch<Batch> made([](std::int64_t) { return Batch{}; }, 0); for (const auto& batch : made) static_cast<void>(batch);", NO_END),
     ('TokenWindows made("tokens.bin", 8);', WINDOWS),
     ('TokenWindows made(TokenFile("tokens.bin"));', WINDOWS),
     ("take_averages(step.executor(), world, parameters);", AVERAGES),
@@ -170,6 +173,7 @@ REFUSED = [
     ("auto made = eager.tensor(x);", SHAPE),
     ("auto made = eager.tensor<Shape<8, 4>, float, X>(x);", SHAPE),
     ("auto made = eager.wanted<Shape<8, 4>, float, X, X>(x);", SHAPE),
+    ("auto made = eager.tensor<Shape<2>, float, X, X, X>({1.0F, 2.0F});", SHAPE),
     ("auto made = eager.wanted<int, Shape<8>>(y);", WANTED),
     ('Eager<Threads, Cpu> made("data=2", world);', SESSION),
     ("Eager<Threads, Cpu> made(world, two);", SESSION),
@@ -206,6 +210,7 @@ ACCEPTED = [
     "WarmedUp made{20, CosineSchedule{.warmup = 0}}; WarmedUp other{20, CosineSchedule{.warmup = 0}, 0.1}; WarmedUp copy{made};",
     "auto w = eager.wanted<float, Shape<4>>(x); auto g = eager.gradient(mean(w), w), h = eager.gradient(mean(w), w); "
     'auto v = eager.gradient(mean(w), "w"); auto m = eager.model<Net>(1);',
+    "auto made = eager.tensor<float, Shape<2>>({1, 2}); auto other = eager.wanted<double, Shape<2>>({1, 2}); auto third = eager.tensor<int, Shape<2>>({1, 2});",
     "auto made = eager.tensor<float, Shape<8 / data, 4>>(x); auto other = eager.tensor<int, Shape<8>, On<data, Broadcast>>(y);",
 ]
 

@@ -99,6 +99,7 @@ TEST_CASE("numbers are printed by their types, long dimensions by their ends") {
   on(Mesh{data = 1}, [](auto& eager, int) {
     CHECK(eager.text(eager.template tensor<int, Shape<3>>(std::vector<int>{1, -2, 3})) ==
           "i32[3] on data=1\n[1, -2, 3]");
+    CHECK(eager.text(eager.template tensor<float, Shape<3>>({1, -2, 3})) == "f32[3] on data=1\n[1, -2, 3]");
     CHECK(eager.text(eager.template tensor<float, Shape<1, 1, 2>>(Floats{0.5F, 1e-7F})) ==
           "f32[1, 1, 2] on data=1\n[[[0.5, 1e-07]]]");
     CHECK(eager.text(eager.template tensor<float, Shape<2, 600>>(counted(1200))) ==

@@ -63,6 +63,8 @@ CASES = [  # (program, what stands in the row)
     (beside("using More = AllStored<Step, Zero::states>;"), "is named by its axis"),
     (beside("struct Deep { Layers<Block, 4> blocks; };"), "how many layers comes first"),
     (beside("struct Deep { Layers<4, Recompute<Block>> blocks; };"), "how many layers comes first"),
+    (beside("struct Deep { Layers<Block> blocks; };"), "how many layers comes first"),
+    (beside("struct Deep { Layers<4> blocks; };"), "how many layers comes first"),
     (beside('using More = Grouped<Step, "bias">;'), "members of a group are named in words"),
     (beside("using More = Training<Model, AdamW{1e-3}, X, X>;"), "the optimizer is a type"),
     (beside("struct Deep { Layers<4, Block, Recompute<gelu>> blocks; };"), "is an operation, not the function"),
@@ -99,6 +101,16 @@ CASES = [  # (program, what stands in the row)
     (beside("using More = Grouped<Step, Frozen<Model::bias>>;"), "members are named in words"),
     (beside('using Batch = Tensor<float, Shape<32 / "data", 16>>;'), "an axis is a variable, not a text: `Shape"),
     (beside("using Batch = Tensor<float, Shape<32, 16>, On<Split<0>, data>>;"), "`On` names the axis first"),
+    (beside("using Batch = Tensor<float, Shape<32, 16>, On<data, Split>>;"), "`Split` has the dimension"),
+    (beside("Parameter<float, Shape<16, 64>, Stored<data, At>> w;"), "`Split` has the dimension"),
+    (beside("Parameter<float, Shape<16, 64>, Stored<At<0>>> w;"), "`Stored` names an axis first"),
+    (beside("using Batch = Tensor<float, Shape<32, 16>, On<At<0>, data>>;"), "`On` names the axis first"),
+    (of_model("to<On<At<0>, data>>(x) - y"), "`On` names the axis first"),
+    (beside("struct Deep { Scan<Block, 4> scan; };"), "says how many steps, then the cell"),
+    (beside("struct Deep { Scan<Block> scan; };"), "says how many steps, then the cell"),
+    (beside("struct Deep { Scan<4> scan; };"), "says how many steps, then the cell"),
+    (beside("struct Deep { Scan scan; };"), "says how many steps, then the cell"),
+    (of_model("Scan(Block{}, x, y).last - y"), "says how many steps, then the cell"),
     (beside("using More = Training<Model, Adam{1e-3}, X, X>;"), "the optimizer is a type"),
     (beside("using More = Training<Model, SGD, X, X>;"), "optimizers are"),
     (beside("using More = Training<Model, Averaged<AdamW>, X, X>;"), "its header is not included"),
@@ -219,6 +231,12 @@ def main(root, compilers):
             _, said, _ = explained(compiler, "unknown", "int f() { return nothing; }\n")
             if "of which docs/errors.md has no row" not in said:
                 faults.append(f"{compiler}: of an error without a row it says: {said}")
+            macros = folder / f"macros-{compiler}.cpp"  # before any header of the library, from whichever it begins
+            for header in ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parallel/run/trainer.hpp", "parallel/file/npy.hpp", "parallel/file/csv.hpp"]:
+                macros.write_text(f"#define V 3\n#define N 4\n#include <{header}>\n")
+                said = compile(compiler, "-fsyntax-only", f"-I{folder / 'include'}", "-isystem", "/usr/include/eigen3", macros)[1]
+                if said.count(" error: ") != 1 or "parallel: a macro is called by one capital letter" not in explain(root, said)[1]:
+                    faults.append(f"{compiler}: of macros before {header} it says: {said[:400]}")
             accepted = folder / "accepted.cpp"
             accepted.write_text(USING + MODEL + PLAN)
             done = subprocess.run([root / "tools/explain", compiler, "-std=c++20", *map(str, flags[compiler]), str(accepted)], stdout=subprocess.PIPE, text=True)

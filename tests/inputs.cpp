@@ -207,7 +207,9 @@ TEST_CASE("a rank's part is seen as a span and as a matrix") {
     CHECK(part.span<double>().data() == own.data());
     as_matrix<double>(part).setConstant(world.rank());
     CHECK(as_matrix<const double>(e.member(0))(2, 3) == world.rank());
-    const auto answer = as_matrix<const double>(e.output(0));  // not yet computed
+    const Said early{70, "output 0 is asked for before the first step; run the program first"};
+    CHECK(said_by([&] { e.output(0); }) == early);
+    const auto answer = as_matrix<const double>(e(std::vector<double>(rows * width)).output(0));
     CHECK(answer.rows() == 1);
     CHECK(answer.cols() == 1);
     CHECK(said_by([&] { as_matrix<double>(e.member(1)); }) ==

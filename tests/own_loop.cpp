@@ -208,7 +208,8 @@ TEST_CASE("a step is a call") {
       CHECK(step.executor().output_scalar("gradient_norm") == by_hand.executor().output_scalar(1));
     }
     Executor<Threads, CpuDouble> predict(look, world, parameters);
-    CHECK(predict(x).output("0").data == predict.output(0).data);
+    const View named = predict(x).output("0");
+    CHECK(named.data == predict.output(0).data);
     CHECK(predict.output_names() == Names{"0", "1"});
     const auto said = [](auto f) {
       try {

@@ -36,6 +36,7 @@ enum class Fault {
   writes_far,
   writes_before,
   writes_operand,
+  writes_result_more,
   not_repeated,
   float_differs,
   cost_too_small,
@@ -68,6 +69,7 @@ struct Project {
     for (std::int64_t i = columns; fault == Fault::writes_far && i < 500 * columns; ++i) y[i] = 0;
     if (fault == Fault::writes_before) y[-10'000] = 0;
     if (fault == Fault::writes_operand) const_cast<T*>(w)[0] = 1;
+    if (fault == Fault::writes_result_more) call.results[1].as<T>()[0] = 0;
     static T calls = 0;
     if (fault == Fault::not_repeated) y[0] = calls += 1;
   }
@@ -265,6 +267,10 @@ TEST_CASE("what is wrong with an operation is named") {
   begins(
       sentence<Fault::writes_operand>(),
       "project: computed whole on one rank, the kernel of project writes to its operand 1; write to the results only");
+  CHECK(
+      sentence<Fault::writes_result_more>() ==
+      "project: computed whole on one rank, a kernel asks for call.results[1], but has 1 there, counted from 0; it has "
+      "the operands that the operation is applied to, and a result for each type that its .shape gives");
   begins(sentence<Fault::not_repeated>(), "project: computed twice from the same numbers, the result differs");
   begins(sentence<Fault::float_differs>(),
          "project: its kernels for float and for double compute different things: in float the result is ");

@@ -35,6 +35,7 @@ struct Model {
 using Plain = Training<Model<layers>, AdamW, X, X>;
 using Gradients = Training<Model<layers>, KeepGradients, X, X>;
 using InParts = AllStored<Plain, Stored<data>>;
+using AtServer = AllStored<Plain, Stored<data, At<0>>>;
 using Several = Accumulate<2, Plain>;
 template <const Schedule& schedule>
 using Staged = Pipelined<schedule, Accumulate<2, Training<Model<layers / stage>, AdamW, X, X>>>;
@@ -315,6 +316,12 @@ TEST_CASE("a name that is not there is one sentence with the nearest") {
   CHECK(said("gain[-1]") == "watch: gain[-1] names no element; write its index, for example blocks.2.mlp.up[3,5]");
   CHECK(said("gain[1") == "watch: gain[1 has no ] at its end; write for example blocks.2.mlp.up[3,5]");
   CHECK(said("gain,,loss") == "watch: 'gain,,loss' has an empty name; put one comma between two names");
+  const auto nowhere = [] { return train<AtServer>(Mesh{data = 2}, "gain@1", 1); };
+  CHECK_THROWS_WITH(nowhere(),
+                    "watch: gain@1 names rank 1, which has nothing of f64[6] At<0>@data; name a rank that has, or "
+                    "write gain@all for each that has");
+  watch("");
+  CHECK(train<AtServer>(Mesh{data = 2}, "gain@0", 1).lines.size() == 1);
   looked_for() = LookedFor{"gain@2"};  // as the variable has it
   const OwnedPlan plan = derive<Plain>(Mesh{data = 1});
   run_threads(1, [&](Threads& world) {

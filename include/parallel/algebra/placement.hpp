@@ -76,6 +76,12 @@ constexpr int first_holder(Placement p, int ranks) {
   while (first < ranks && !holds(p, first, ranks)) ++first;
   return first;
 }
+/// Whether all that a value placed `p` is At are among so many ranks. One alone holds everything.
+constexpr bool has_holders(Placement p, int ranks) {
+  constexpr std::uint64_t last = std::uint64_t{1} << 63;
+  if (p.kind != PlacementKind::at || ranks == 1) return true;
+  return p.coordinates != 0 && (ranks >= 63 || (p.coordinates & ~last) >> ranks == 0);
+}
 }  // namespace internals
 
 /// The placement of the gradient of a value placed `p`: an involution.

@@ -2,6 +2,7 @@
 // repeat.
 #pragma once
 #include <parallel/algebra/figure.hpp>
+#include <parallel/meta/letters.hpp>
 
 namespace parallel {
 
@@ -56,7 +57,7 @@ namespace parallel {
   reason(layers_split, "parallel::Layers: layers are shared out over one axis, the stages of a pipeline; write Layers<n / stage, Block>", layers) \
   reason(staged_twice, "parallel::Layers: layers over stages are applied more than once in a program; apply one Layers<n / stage, Block> once, and leave the axis out of the others", times) \
   reason(stages_named, "parallel: beside Layers<n / stage, Block> an annotation names the axis of the stages; leave it out: where the rest of a program lives follows from the layers", dimensions) \
-  reason(held_nowhere, "parallel: a value is At ranks of an axis of which the mesh has none; count its ranks from 0, as At<0>, say At<-1> for the last, or give the axis more ranks", extent) \
+  reason(held_nowhere, "parallel: a value is At a rank that the mesh has not on the axis; count its ranks from 0, as At<0>, say At<-1> for the last, or give the axis more ranks", extent) \
   reason(no_such_stage, "parallel: a plan is asked of a stage that the mesh does not have; count stages from 0", coordinate, extent) \
   reason(asynchronous, "parallel::Pipelined: in a schedule that updates without waiting (PipeDream) stages have different versions of the weights, but a parameter is used on several; give each stage one of its own, or choose a synchronous schedule", dimensions) \
   reason(layers_words, "parallel: what stands behind the block of Layers, or the cell of Scan, is no word of it, or said twice; write Recompute<>, KeepOnHost, or at Layers On<axis, placement> for what crosses from stage to stage; Stored stands at a Parameter, or in AllStored<Step, Stored<axis>>", layers) \
@@ -86,9 +87,10 @@ namespace parallel {
   reason(larger_of_two, "parallel: max and min are the largest and the smallest along dimensions; write max<1>(x) for those, maximum(x, y) and minimum(x, 0.0) for the larger and the smaller of two, element by element", dimensions) \
   reason(no_placement, "parallel::to: an axis and how the tensor is to lie on it stand together, in an On; write to<On<axis, Invariant>>(x), with Split<d> or Broadcast, or the whole Shape, to<Shape<8 / data, 16>>(x)", dimensions) \
   reason(called_otherwise, "parallel: a block of Layers, or a cell of Scan, cannot be called with what it is given; its operator() must be const and take Distributed auto for each tensor, a cell's the state, its slice of the sequence and what else is given", tensors) \
-  reason(scan_arguments, "parallel::Scan: it is called with a first state and a sequence, both tensors; write scan(constant<float, Shape<8 / data, 16>>(0), x), where x[n, ...] has the time first", arguments) \
+  reason(scan_arguments, "parallel::Scan: it is a member, Scan<n, Cell> scan, that is called with a first state, then a sequence, both tensors; write scan(constant<float, Shape<8 / data, 16>>(0), x), where x[n, ...] has the time first", arguments) \
   reason(classes, "parallel::cross_entropy: the number of classes is below 1, or above the last extent of the logits; write cross_entropy<classes, ignored>(logits, target), with 0 for all of them, as in cross_entropy<0, -100>", classes, extent) \
   reason(normalized_twice, "parallel: a loss that takes logits is given their softmax, or their sigmoid, which it takes itself; give it the scores as they are, cross_entropy(x, target) without softmax and binary_cross_entropy(x, target) without sigmoid", line) \
+  reason(swapped_norm, "parallel: the gain of a norm begins with zeros and its shift with ones, as if they were swapped; write layer_norm(x, gain, shift), of gain{ones} and shift{zeros}", line) \
   reason(scan_result, "parallel::Scan: it gives two tensors, the last state and what every step gave, one behind the other; write auto [last, each] = scan(initial, x), or scan(initial, x).last", dimensions) \
   reason(loss_shapes, "parallel: a loss of elements is taken of two tensors with other shapes, so elements would be repeated; reshape or sum one to the other's Shape, only a scalar meets all elements", left_extent, right_extent) \
   reason(probability, "parallel: a probability is out of range; that of dropout is at least 0 and below 1, the smoothing of cross_entropy from 0 to 1", line) \

@@ -58,6 +58,19 @@ class Prefetch {
     changed_.notify_all();
     return batch;
   }
+  /// As a range: refused.
+  template <class None = void>
+  Batch* begin() const {
+    static_assert(
+        sizeof(None*) == 0,
+        "parallel: a Prefetch is no range, since its batches have no end; write for (int i = 0; i < steps; ++i), "
+        "and in it const Batch batch = batches.next()");
+    return nullptr;
+  }
+  template <class None = void>
+  Batch* end() const {
+    return nullptr;
+  }
 
  private:
   void work(std::int64_t step) {

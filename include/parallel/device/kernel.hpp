@@ -82,6 +82,26 @@ struct View {
   }
 };
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_view(const char* list, int asked, int count) {
+  throw Failure("a kernel asks for call." + std::string(list) + "[" + std::to_string(asked) + "], but has " +
+                    std::to_string(count) + " there, counted from 0; it has the operands that the operation is " +
+                    "applied to, and a result for each type that its .shape gives",
+                exit_code::internal);
+}
+/// The operands or the results of a call. Throws Failure for one that it has not.
+template <int capacity, bool given>
+struct Views : List<View, capacity> {
+  using List<View, capacity>::List;
+  View& operator[](int i) { return this->items[checked(i)]; }
+  const View& operator[](int i) const { return this->items[checked(i)]; }
+
+ private:
+  int checked(int i) const {
+    if (i < 0 || i >= this->count) refuse_view(given ? "operands" : "results", i, this->count);
+    return i;
+  }
+};
+
 struct Call;
 /// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two
 /// views never overlap unless the operation updates in place, or stands in a fusion: then a result may be the operand
@@ -92,8 +112,8 @@ using Kernel = void (*)(const Call&);
 struct Call {
   const Operation* operation = nullptr;
   Kernel kernel = nullptr;  ///< what computes it alone
-  List<View, max_node_operands> operands{};
-  List<View, max_results> results{};
+  Views<max_node_operands, true> operands{};
+  Views<max_results, false> results{};
   Ints ints{};
   double reals[2]{};
   std::int64_t layer = 0;        ///< index of the enclosing loop of layers, 0 outside

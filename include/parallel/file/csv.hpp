@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <parallel/file/mapped_file.hpp>
+#include <parallel/meta/letters.hpp>
 
 namespace parallel::internals {
 

@@ -10,6 +10,7 @@
 
 #include <parallel/meta/bfloat16.hpp>
 #include <parallel/meta/float16.hpp>
+#include <parallel/meta/letters.hpp>
 
 namespace parallel {
 

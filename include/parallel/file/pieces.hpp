@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <parallel/file/unicode_classes.hpp>
+#include <parallel/meta/letters.hpp>
 
 namespace parallel::internals {
 

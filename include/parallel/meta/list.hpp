@@ -6,6 +6,8 @@
 #include <span>
 #include <stdexcept>
 
+#include <parallel/meta/letters.hpp>
+
 namespace parallel::internals {
 
 /// At most `capacity` elements, held inside the object. One more is an exception, or no constant expression.

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <parallel/meta/letters.hpp>
+
 namespace parallel::internals::meta {
 
 struct Any {

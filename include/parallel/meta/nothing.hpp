@@ -1,5 +1,6 @@
 // What never is: of a constructor that is there to refuse what it is given, its members are made of this.
 #pragma once
+#include <parallel/meta/letters.hpp>
 
 namespace parallel::internals {
 

@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <parallel/meta/letters.hpp>
+
 namespace parallel::internals::meta {
 
 struct Call {

@@ -63,6 +63,25 @@ constexpr Refusal refused_sequence(const Layout& x, const Dim& steps) {
   if (x.dims[0].count > 0) return {Reason::steps_split, {steps.size}, x.dims[0].axes[0]};
   return {};
 }
+/// Whether what stands for the state is the sequence, which stands for none.
+template <class State, class X>
+constexpr bool swapped(const Dim& steps) {
+  const bool sequence = !refused_sequence(State::type.layout, steps);
+  const Reason refused = refused_sequence(X::type.layout, steps).reason;
+  return sequence && (is_source<X> || refused == Reason::wrong_rank || refused == Reason::steps_differ);
+}
+/// What a Scan is called with otherwise.
+template <class... Given>
+constexpr auto refused_call() {
+  using refused [[maybe_unused]] =
+      typename Refused<Reason::scan_arguments, nullptr, static_cast<std::int64_t>(sizeof...(Given))>::type;
+  return typename Nothing<Given...>::type{};
+}
+/// A tensor that is given to a function of this name.
+struct Given {
+  template <Distributed X>
+  constexpr Given(const X&) {}
+};
 }  // namespace scanning
 }  // namespace internals
 
@@ -99,6 +118,8 @@ struct Scan {
   constexpr auto operator()(const State& initial, const X& x, const More&... more) const {
     if constexpr (State::kind == Kind::refused || X::kind == Kind::refused) {
       return refused<State, X>();
+    } else if constexpr (internals::scanning::swapped<State, X>(steps)) {
+      return static_cast<void>(internals::scanning::refused_call<State, X, More...>()), refused<State, X>();
     } else if constexpr (internals::is_source<X>) {
       return static_cast<void>(internals::mistaken<Reason::only_sources, X, 2>()), refused<State, X>();
     } else if constexpr (constexpr Refusal sequence = internals::scanning::refused_sequence(X::type.layout, steps);
@@ -113,9 +134,7 @@ struct Scan {
   /// Without a state or a sequence, or with a number for one: refused.
   template <class... Other>
   constexpr auto operator()(const Other&...) const {
-    using refused [[maybe_unused]] =
-        typename Refused<Reason::scan_arguments, nullptr, static_cast<std::int64_t>(sizeof...(Other))>::type;
-    using Nothing = typename internals::scanning::Nothing<Other...>::type;
+    using Nothing = decltype(internals::scanning::refused_call<Other...>());
     return Scanned<Nothing, Nothing>{};
   }
   /// One step: refused.
@@ -214,6 +233,18 @@ struct Scan {
 };
 
 namespace internals {
+// As a function: refused. One of the user's own with this name goes before that.
+template <auto... numbers, class... More>
+constexpr auto scan(const scanning::Given&, const More&...) {
+  using Nothing = decltype(scanning::refused_call<scanning::Given, More...>());
+  return Scanned<Nothing, Nothing>{};
+}
+template <auto... numbers, class Cell, class... More>
+requires(!Distributed<Cell>) constexpr auto scan(const Cell&, const scanning::Given&, const More&...) {
+  using Nothing = decltype(scanning::refused_call<Cell, scanning::Given, More...>());
+  return Scanned<Nothing, Nothing>{};
+}
+
 template <class X>
 inline constexpr bool is_scan = false;
 template <Dim steps, class Cell, class... Word>

@@ -273,6 +273,10 @@ template <const Axis& axis, Placement placement, Distributed X>
 constexpr auto to(const X&, Here = {}) {
   return mistaken<Reason::no_placement, X>();
 }
+template <class S, Placement... placements, Distributed X>
+requires(sizeof...(placements) > 0) constexpr auto to(const X&, Here = {}) {
+  return mistaken<Reason::no_placement, X>();
+}
 template <Placement... placements, Distributed X, class... More>
 requires(sizeof...(placements) + sizeof...(More) > 0) constexpr auto to(const X&, const More&...) {
   return mistaken<Reason::no_placement, X>();

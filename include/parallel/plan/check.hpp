@@ -3,9 +3,11 @@
 #include <span>
 
 #include <parallel/operation/attention.hpp>
+#include <parallel/operation/batch_norm.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/loss.hpp>
+#include <parallel/operation/norm.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/unary.hpp>
 #include <parallel/plan/view.hpp>
@@ -118,6 +120,36 @@ constexpr int normalized_twice(const GraphView& g) {
   }
   return -1;
 }
+/// The parameter that a value is, moved, cast or a layer's slice; nullptr where it is none.
+constexpr const Member* parameter_of(const GraphView& g, int value) {
+  const auto source = [&](int v) {
+    while (g.maker(v).is(Structural::move) || g.maker(v).operation == &operation::cast) v = g.maker(v).operands[0];
+    return v;
+  };
+  value = source(value);
+  for (const Stack& s : g.stacks)
+    if (s.inside == value) {
+      value = source(s.outside);
+      break;
+    }
+  return g.maker(value).is(Structural::parameter) ? &g.member(g.maker(value).member) : nullptr;
+}
+/// The first norm whose gain begins with zeros and whose shift begins with ones, or -1.
+constexpr int swapped_norm(const GraphView& g) {
+  for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
+    const Node& n = g.node(i);
+    const bool rows = n.operation == &operation::norm_rows && n.operands.size() == 3;
+    const bool parts = n.operation == &operation::normalize && n.operands.size() == 5;
+    if (!rows && !parts && n.operation != &operation::channel_normalize) continue;
+    const auto begins = [&](int operand, double with) {
+      const Member* const m = parameter_of(g, n.operands[operand]);
+      return m != nullptr && m->initializer.kind == Initializer::Kind::constant && m->initializer.scale == with;
+    };
+    const int gain = parts ? 3 : 1;
+    if (begins(gain, 0) && begins(gain + 1, 1)) return i;
+  }
+  return -1;
+}
 /// The first node for which a program is `unfit`, or -1.
 constexpr int unfit_node(const GraphView& g) {
   if (g.unfit == Reason::recompute_words) return -1;  // a word of Layers, of which there is no node
@@ -177,10 +209,12 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
   if (g.unfit != Reason::none) return unfit(g);
   if (const Refusal refusal = unscaled(g)) return {refusal};
-  if (const int loss = normalized_twice(g); loss >= 0) {
-    const int line = g.node(loss).origin >= 0 ? g.origin(g.node(loss)).source.line : 0;
-    return {.refusal = {Reason::normalized_twice, {line}}, .node = loss};
-  }
+  const auto at = [&](Reason reason, int node) -> Fault {
+    const int line = g.node(node).origin >= 0 ? g.origin(g.node(node)).source.line : 0;
+    return {.refusal = {reason, {line}}, .node = node};
+  };
+  if (const int loss = normalized_twice(g); loss >= 0) return at(Reason::normalized_twice, loss);
+  if (const int norm = swapped_norm(g); norm >= 0) return at(Reason::swapped_norm, norm);
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];
     bool host = e.axis == &axes::host;
@@ -198,7 +232,7 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
   for (int v = 0; v < g.size_of_values(); ++v) {
     const Layout& layout = g.value(v).type.layout;
     for (const Placed& p : layout.others)
-      if (const int n = mesh.extent(p.axis); first_holder(p.placement, n) == n)
+      if (const int n = mesh.extent(p.axis); !has_holders(p.placement, n))
         return {.refusal = {Reason::held_nowhere, {n}, p.axis}, .value = v};
     for (int d = 0; d < layout.rank(); ++d) {
       const std::int64_t n = slices(g, layout.dims[d], mesh);

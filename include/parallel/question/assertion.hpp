@@ -78,8 +78,8 @@ struct nothing;
   };
 // clang-format off
 PARALLEL_FAILURE(Differs, "parallel::equals: the plan's figure is not the expected one; mend an annotation, or what is expected")
-PARALLEL_FAILURE(Above, "parallel::at_most: the plan's figure is above the limit; mend an annotation, or the limit")
-PARALLEL_FAILURE(Below, "parallel::at_least: the plan's figure is below the limit; mend an annotation, or the limit")
+PARALLEL_FAILURE(Above, "parallel::at_most: the plan's figure, which stands first, is above the limit; mend an annotation, or the limit")
+PARALLEL_FAILURE(Below, "parallel::at_least: the plan's figure, which stands first, is below the limit; mend an annotation, or the limit")
 PARALLEL_FAILURE(Used, "parallel: the plan has a collective that never(...) excludes; mend an annotation, or take it out there")
 PARALLEL_FAILURE(NotAllowed, "parallel: the plan has a collective that uses_only(...) does not allow; mend an annotation, or add it there")
 PARALLEL_FAILURE(Otherwise, "parallel: the plan's collectives are not the rows of is(...); mend an annotation, or the row that differs")

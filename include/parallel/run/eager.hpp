@@ -2,6 +2,7 @@
 // the kernels of a plan. For looking into a model; a plan is faster.
 #pragma once
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -60,6 +61,10 @@ class Eager {
   auto tensor(A&& whole) {
     return given<Kind::data, Tensor<T, S, Annotation...>>(numbers_of(whole));
   }
+  template <class T = void, class S = void, class... Annotation, class N>
+  auto tensor(std::initializer_list<N> whole) {
+    return tensor<T, S, Annotation...>(listed<T>(whole));
+  }
   /// The same of what a gradient can be asked.
   template <class T = void, class S = void, class... Annotation, class A>
   auto wanted(A&& whole) {
@@ -67,6 +72,10 @@ class Eager {
         !std::is_integral_v<T>,
         "parallel: whole numbers have no gradient; give indices and targets by eager.tensor<int, Shape<8>>(y)");
     return given<Kind::activation, Tensor<T, S, Annotation...>>(numbers_of(whole));
+  }
+  template <class T = void, class S = void, class... Annotation, class N>
+  auto wanted(std::initializer_list<N> whole) {
+    return wanted<T, S, Annotation...>(listed<T>(whole));
   }
   /// The whole tensor, on every rank: sums that are pending are completed. All ranks together.
   template <Distributed X>
@@ -179,6 +188,11 @@ class Eager {
     constexpr Refusal refusal = building::refused_loss(Loss::type);
     using accepted [[maybe_unused]] = typename Refused<refusal.reason, refusal.axis, refusal.figures[0]>::type;
     return session_.gradients(number_of(loss), of, as, {});
+  }
+  /// A list in braces, as numbers of the tensor's type.
+  template <class T, class N>
+  static auto listed(std::initializer_list<N> whole) {
+    return std::vector<std::conditional_t<is_element_type<T>, T, N>>(whole.begin(), whole.end());
   }
   template <Kind kind, class X>
   auto given(const HandedOver& whole) {

@@ -88,12 +88,13 @@ class RankMemory {
   }
   void loss_scale(const LossScale& to) { scalars_.scale_loss(to); }
   int outputs() const { return static_cast<int>(g_.outputs.size()); }
-  /// This rank's part of an output.
+  /// This rank's part of an output. Throws Misuse before the first step.
   View output(int i) {
-    check_position("output", i, outputs());
-    return position_.part(g_.outputs[static_cast<std::size_t>(i)].value);
+    const View part = output_part(i);
+    check_begun("output " + std::to_string(i));
+    return part;
   }
-  /// The same by its name. Throws Misuse where there is none.
+  /// The same by its name. Throws Misuse, too, where there is none.
   View output(std::string_view name) { return output(position_of(name)); }
   /// An output of one element, as a number. Throws Misuse before the first step, too.
   double output_scalar(int i);
@@ -186,7 +187,7 @@ class RankMemory {
       if (m.role != Role::input && g_.path(m) == name) return m.value;
     for (const Output& o : g_.outputs)
       if (g_.text(o.name) == name) {
-        if (!has_begun_) throw Misuse(std::string(name) + " is asked for before the first step; run the program first");
+        check_begun(std::string(name));
         return o.value;
       }
     return find(name).value;  // which says what there is
@@ -244,6 +245,13 @@ class RankMemory {
     throw Misuse(
         "there is no " + std::string(what) + " " + std::to_string(i) +
         (count == 0 ? "; the program has none" : "; the program's are counted from 0 to " + std::to_string(count - 1)));
+  }
+  View output_part(int i) {
+    check_position("output", i, outputs());
+    return position_.part(g_.outputs[static_cast<std::size_t>(i)].value);
+  }
+  void check_begun(const std::string& asked) const {
+    if (!has_begun_) throw Misuse(asked + " is asked for before the first step; run the program first");
   }
   Input& input_of(int position) {
     check_position("input", position, static_cast<int>(inputs_.size()));
@@ -361,12 +369,12 @@ void RankMemory<Device>::read_whole(std::string_view name, const HandedOver& who
 
 template <Device Device>
 double RankMemory<Device>::output_scalar(int i) {
-  const View v = output(i);
+  const View v = output_part(i);
   if (v.data == nullptr || v.elements() != 1)
     throw Misuse("output " + std::to_string(i) + " is " +
                  text(g_.value(g_.outputs[static_cast<std::size_t>(i)].value).type) +
                  ", no single number on this rank; ask for output(" + std::to_string(i) + ")");
-  if (!has_begun_) throw Misuse("output_scalar is asked for before the first step; run the program first");
+  check_begun("output_scalar");
   switch (v.dtype) {
     case DType::f64: return read<double>(v.data);
     case DType::bf16: return static_cast<double>(static_cast<float>(read<bfloat16>(v.data)));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <parallel/device/random.hpp>
+#include <parallel/meta/letters.hpp>
 
 namespace parallel::internals {
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <parallel/meta/failure.hpp>
+#include <parallel/meta/letters.hpp>
 
 namespace parallel::internals {
 

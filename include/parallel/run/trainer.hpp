@@ -66,6 +66,12 @@ template <class World, class Parameters, class P, class W, class Q, class Number
 constexpr bool trainer_of<World, Parameters, P, W, Q, Numbers, Seed, More...> =
     run_of<World, Parameters, P, W, Q>&& HoldsNumbers<std::remove_cvref_t<Numbers>>;
 
+/// A plan by a conversion: what takes it comes behind what takes a plan as it is.
+struct SomePlan {
+  template <class P>
+  requires(std::is_convertible_v<const P&, const Plan&>) SomePlan(const P&) {}
+};
+
 /// Trains the parameters of one rank by a plan. Called by all ranks alike.
 template <class World = void, class Device = void>
 class Trainer {
@@ -90,7 +96,7 @@ class Trainer {
       Trainer(P&&, W&&, Q&&, const AdamW::Hyperparameters&, More&&...)
       : Trainer(OutOfPlace<P, W, Q, AdamW::Hyperparameters, More...>()) {}
   template <int is_named = 0>
-  Trainer(const Plan&, World&, ParametersIn<MemoryOf<Device>>&, const OtherNames&, std::uint64_t = 1,
+  Trainer(const SomePlan&, World&, ParametersIn<MemoryOf<Device>>&, const OtherNames&, std::uint64_t = 1,
           const Device& = {}, std::vector<Fact> = {}, Here = {})
       : Trainer(Unmade()) {
     static_assert(

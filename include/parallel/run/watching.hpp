@@ -100,6 +100,7 @@ class Watching {
   }
   void note(int target, int layer, const View& view);
   void find(int name, bool keeps, bool lenient);
+  void check_held(const WatchedName& name, std::size_t first) const;
   void add(Target target);
   int computed_by(int value) const;
   int gradient_of(int member, int& reader) const;

@@ -121,8 +121,21 @@ PARALLEL_INLINE Watching::Watching(const Plan& plan, int rank, int ranks, bool k
       throw watching::refused(looked_for().watched_by, names_[n].asked,
                               "names rank " + std::to_string(names_[n].rank) + ", but there are " +
                                   std::to_string(ranks) + ", counted from 0");
+    const std::size_t before = targets_.size();
     find(static_cast<int>(n), keeps, lenient);
+    check_held(names_[n], before);
   }
+}
+
+/// Of what a name means, the targets from one on, its rank holds something.
+PARALLEL_INLINE void Watching::check_held(const WatchedName& name, std::size_t first) const {
+  if (name.rank < 0 || first == targets_.size()) return;
+  const auto type = [&](std::size_t t) -> const Type& { return g_.value(targets_[t].value).type; };
+  for (std::size_t t = first; t < targets_.size(); ++t)
+    if (holds(type(t).layout, plan_.mesh, name.rank)) return;
+  throw watching::refused(looked_for().watched_by, name.asked,
+                          "names rank " + std::to_string(name.rank) + ", which has nothing of " + text(type(first)) +
+                              "; name a rank that has, or write " + name.what + "@all for each that has");
 }
 
 /// The value whose storage this is, made by what an event computes or a member.
