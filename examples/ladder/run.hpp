@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <parallel/communicator/threads.hpp>
@@ -54,33 +55,40 @@ void print_plan(const Mesh& mesh) {
 
 /// Plans, then trains on threads: the model is to shift a row by one place and square it.
 template <class Step>
+void train(const Mesh& mesh, const std::string& record) {
+  print_plan<Step>(mesh);
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    const OwnedPlan plan = derive<Step>(mesh, world.rank());
+    Parameters parameters(plan, world.rank(), 9);
+    Trainer<Threads, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
+    Recording recording(record, plan, world.rank());
+    trainer.executor().record(recording);
+    const View batch = trainer.executor().input(0);  // this rank's part, and the sizes of the whole
+    const auto row = static_cast<std::size_t>(batch.whole[batch.rank - 1]);
+    std::size_t elements = 1;
+    for (int d = 0; d < batch.rank; ++d) elements *= static_cast<std::size_t>(batch.whole[d]);
+    std::vector<float> x(elements), y(elements);
+    for (int step = 0; step <= 30; ++step) {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<float>(2 * random_uniform(7, static_cast<std::uint64_t>(step), i) - 1);
+        y[i / row * row + (i + 1) % row] = x[i] * x[i];
+      }
+      trainer.executor().input(0, x);
+      trainer.executor().input(1, y);
+      const StepResult result = trainer.step(1e-2);
+      if (world.rank() == 0 && step % 10 == 0) std::printf("step %2d  loss %.4f\n", step, result.loss);
+    }
+    recording.write();
+  });
+}
+/// `--one-rank`: the same program on one rank.
+template <class Step>
 int run(const char* name, const Mesh& mesh, int argc, char** argv) {
   return guarded(name, [&] {
-    const std::string record = record_argument(argc, argv);
-    print_plan<Step>(mesh);
-    run_threads(mesh.ranks(), [&](Threads& world) {
-      const OwnedPlan plan = derive<Step>(mesh, world.rank());
-      Parameters parameters(plan, world.rank(), 9);
-      Trainer<Threads, Cpu> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
-      Recording recording(record, plan, world.rank());
-      trainer.executor().record(recording);
-      const View batch = trainer.executor().input(0);  // this rank's part, and the sizes of the whole
-      const auto row = static_cast<std::size_t>(batch.whole[batch.rank - 1]);
-      std::size_t elements = 1;
-      for (int d = 0; d < batch.rank; ++d) elements *= static_cast<std::size_t>(batch.whole[d]);
-      std::vector<float> x(elements), y(elements);
-      for (int step = 0; step <= 30; ++step) {
-        for (std::size_t i = 0; i < x.size(); ++i) {
-          x[i] = static_cast<float>(2 * random_uniform(7, static_cast<std::uint64_t>(step), i) - 1);
-          y[i / row * row + (i + 1) % row] = x[i] * x[i];
-        }
-        trainer.executor().input(0, x);
-        trainer.executor().input(1, y);
-        const StepResult result = trainer.step(1e-2);
-        if (world.rank() == 0 && step % 10 == 0) std::printf("step %2d  loss %.4f\n", step, result.loss);
-      }
-      recording.write();
-    });
+    if (argc == 2 && std::string_view(argv[1]) == "--one-rank")
+      train<Step>(Mesh{}, "");
+    else
+      train<Step>(mesh, record_argument(argc, argv));
     return exit_code::done;
   });
 }

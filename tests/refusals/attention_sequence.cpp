@@ -1,4 +1,4 @@
-// Keys and values are gathered by name, never by the rule.
+// Each rank has its own keys and values only, and nothing says how it finds those of the others.
 // figures: axis<sequence>, length<5>
 #include <parallel/parallel.hpp>
 
@@ -11,8 +11,7 @@ struct Model {
 #ifdef WRONG
     return mean(attention(matmul(x, q), matmul(x, k), matmul(x, v)));
 #else
-    return mean(
-        attention(matmul(x, q), to<On<sequence, Broadcast>>(matmul(x, k)), to<On<sequence, Broadcast>>(matmul(x, v))));
+    return mean(attention<true, Context::ring>(matmul(x, q), matmul(x, k), matmul(x, v)));
 #endif
   }
 };
