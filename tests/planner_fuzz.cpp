@@ -43,6 +43,15 @@ using Again = AllStored<Accumulate<4, Training<pipelines::Gpt<float, pipelines::
                                                AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>,
                         Stored<data>>;
 
+struct Around {
+  Parameter<float, Shape<4, 3, 2, 2>> w{normal(0.5)};
+  constexpr auto operator()(Distributed auto x, Distributed auto seen) const {
+    const auto all = matmul(x, w);
+    return mean(masked_attention<true, Context::ring>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all), seen));
+  }
+};
+using Ring = Training<Around, AdamW, Tensor<float, Shape<2, 8 / sequence, 4>>, Tensor<int, Shape<2, 8 / sequence>>>;
+
 /// What the files are made from.
 struct Whole {
   std::vector<Words> programs{}, meshes{};
@@ -79,6 +88,7 @@ Whole make_whole() {
   add<Staged>(whole);
   add<Again>(whole);
   add<Evaluation<Small, Rows, Rows>>(whole);
+  add<Ring>(whole);
   add<Pipelined<schedules::interleaved<2>, Staged>>(whole);
   add<Pipelined<schedules::zero_bubble_h1, Staged>>(whole);
   add<Balanced<Staged>>(whole);

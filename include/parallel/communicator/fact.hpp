@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include <parallel/meta/letters.hpp>
 #include <parallel/meta/library.hpp>
 
 namespace parallel::internals {

@@ -100,9 +100,10 @@ constexpr double attention_seconds(const Plan& plan, const Node& node, const Mac
   double flops = plan.flops(node);
   double scores = static_cast<double>(local(batch, plan.mesh) * local(queries, plan.mesh) * local(heads, plan.mesh) *
                                       local(keys, plan.mesh));
-  if (const int n = static_cast<int>(degree(keys, plan.mesh)), i = shifts(plan.graph, node.operands[1]);
+  if (const int parts = static_cast<int>(degree(keys, plan.mesh)), i = shifts(plan.graph, node.operands[1]);
       node.ints[0] != 0 && i > 0) {
-    flops *= static_cast<double>(n) / (n - i);  // of a ring, where some ranks see all of these keys, the others none
+    // of a ring, where some ranks see all of these keys, the others none
+    flops *= static_cast<double>(parts) / (parts - i);
   } else if (node.ints[0] != 0) {
     // Half of the scores on average. Where n ranks share the queries and all have the keys, the last one sees (2n - 1)
     // / n of that average; and a block of queries is computed up to the keys of its last one.

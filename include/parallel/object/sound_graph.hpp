@@ -154,6 +154,21 @@ inline bool can_be_fused(const Node& node) {
          node.operation->structural == Structural::none && node.results == 1 && node.transition.axes.empty();
 }
 
+/// Of ring attention: what a mesh unrolls. Its keys lead to the one axis of the ring.
+inline void check_ring(const Graph& g, const Node& node) {
+  const char* const what = "a ring of keys and values is none";
+  require(node.ints.size() >= 3 && (node.results == 2 || node.results == 3), what);
+  const operation::Attending attending(node.ints);
+  require(node.operands.size() >= (attending.masked ? 4 : 3) + (node.results == 3 ? 3 : 0), what);
+  for (int o = 0; o < 3; ++o) require(g.values[node.operands[o]].type.layout.rank() == 4, what);
+  for (int o = 1; o < (attending.masked ? 4 : 3); ++o) {
+    const Layout& keys = g.values[node.operands[o]].type.layout;
+    require(keys.rank() > 1 && keys.dims[1].count == 1 &&
+                keys.dims[1].axes[0] == g.values[node.operands[1]].type.layout.dims[1].axes[0],
+            what);
+  }
+}
+
 /// Whether two nodes can be computed together: of one phase, on the same stages.
 inline bool goes_with(const Graph& g, const Node& node, const Node& then) {
   const auto at = [&](const Node& n) { return g.values[n.result].type.layout.on(g.stages); };
@@ -221,6 +236,8 @@ inline void check_graph(const Graph& g) {
                 (node.ints.size() == 1 && node.ints[0] >= 0 && node.ints[0] < g.regions[node.region].blocks),
             "a layer is none of its iteration's");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
+    require(t.collective != Collective::shift, "a ring goes around without a mesh");
+    if (o->ring) check_ring(g, node);
     const bool gates = o->structural == Structural::begin_region || o->structural == Structural::end_region;
     require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 &&
                        node.operands.empty() && node.transition.axes.empty()),
