@@ -1,5 +1,5 @@
-// What attention over a sequence that several ranks share sends and holds, from plans: the volumes of the literature, and
-// what is under way while a product is computed.
+// What attention over a sequence that several ranks share sends and holds, from plans: the volumes of the literature,
+// and what is under way while a product is computed.
 #include <vector>
 
 #include <doctest/doctest.h>
