@@ -101,8 +101,8 @@ void check() {
 TEST_CASE("a ring on the outer axis, heads on the inner one") {
   check<Nested>();
   const OwnedPlan plan = derive<Program<Nested, positions / sequence / tensor>::Step>(Mesh{sequence = 4, tensor = 2});
-  // three attentions of as many key heads as query heads, one of half of them, and one mask; what several attend to is brought to the
-  // heads once
+  // three attentions of as many key heads as query heads, one of half of them, and one mask; what several attend to is
+  // brought to the heads once
   const double part = 8.0 * batch * positions * heads * size / 8;
   CHECK(plan->forward.sent(all_to_all(tensor)) == doctest::Approx(part / 2 * (3 + 2 * 0.5 + 4)));
   CHECK(plan->forward.sent(shift(sequence)) == doctest::Approx(3 * (part * (3 * 2 + 1) + 4.0 * batch * positions / 4)));

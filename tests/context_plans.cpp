@@ -1,5 +1,5 @@
-// What attention over a sequence that several ranks share sends and holds, from plans: the volumes of the literature, and
-// what is under way while a product is computed.
+// What attention over a sequence that several ranks share sends and holds, from plans: the volumes of the literature,
+// and what is under way while a product is computed.
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -52,8 +52,8 @@ constexpr bool gathered() {
   static_assert(proven<p.uses_only(all_gather(sequence), reduce_scatter(sequence), all_reduce(sequence))>);
   return true;
 }
-// The ring: the same forward, twice that backward. Li et al. (2021) count 8(n-1) parts in all, as they send keys around
-// for the scores and again for the gradient of queries, and sum gradients by all-reduces.
+// The ring: the same forward, twice that backward. Li et al. (2021) count 8(n-1) parts in all, as they complete the
+// gradients of keys and values by all-reduces.
 template <int n>
 constexpr bool around() {
   constexpr const Plan& p = on<Context::ring, n>;

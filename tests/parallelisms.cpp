@@ -156,6 +156,22 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "context: keys and values around a ring once forward and once back, their gradients once; parameters all-reduced") {
+  constexpr double attention = 4 * layers * (width + 4 * width * width);  // bytes of its parameters
+  const OwnedPlan alone = derive<context_parallel::Step>(Mesh{});
+  for (const int n : {2, 4, 8}) {
+    const OwnedPlan plan = derive<context_parallel::Step>(Mesh{sequence = n});
+    const double around = layers * 2 * (n - 1) / n * state;  // keys are as large as the hidden state
+    CHECK(plan->forward.sent(shift(sequence)) == exactly(around));
+    CHECK(plan->backward.sent(shift(sequence)) == exactly(2 * around));
+    CHECK(plan->sent(all_reduce(sequence)) == exactly(all_reduced(parameters + attention + 4, n)));
+    CHECK(plan->sent() == exactly(3 * around + all_reduced(parameters + attention + 4, n)));
+    CHECK(plan->memory.of(Use::parameters) == parameters + attention);
+    CHECK(activations(plan) * n == activations(alone));
+  }
+}
+
+TEST_CASE(
     "stages: the hidden state over each cut, once forward and once back, in however many parts; min(m, p - r) parts kept by stage r") {
   for (const int p : {2, 4, 8})
     for (int r = 0; r < p; ++r) {

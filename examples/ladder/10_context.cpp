@@ -1,8 +1,8 @@
 // Rung 10, context parallelism: blocks attend to other tokens, and each rank has a quarter of the tokens.
 //
-// Three lines differ from rung 1, and 16 lines are added: attention before each block, so its losses are others, but the
-// same on one rank. Each rank attends to its own keys and values first. Those of the others come around a ring, three
-// times on, while it attends to what it has; backward they come around again, and their gradients behind them.
+// Three lines differ from rung 1, and 16 lines are added: attention before each block. So its losses are its own, the
+// same on one rank. Each rank attends to its own keys and values first. Those of the others come around a ring in three
+// shifts, while it attends to what it has; backward they come around again, and their gradients behind them.
 //
 //   meson compile -C build/demo examples/ladder/10_context && build/demo/examples/ladder/10_context [--record FILE]
 #include "run.hpp"

@@ -35,6 +35,9 @@ namespace stored_split {
 namespace served {
 #include "../../examples/ladder/9_servers.cpp"
 }  // namespace served
+namespace context_parallel {
+#include "../../examples/ladder/10_context.cpp"
+}  // namespace context_parallel
 #undef main
 
 namespace beside_the_ladder {
@@ -86,5 +89,17 @@ struct ScatteredModel {
   }
 };
 using Scattered = Accumulate<hybrid::micro_batches, Training<ScatteredModel, AdamW, hybrid::Batch, hybrid::Batch>>;
+
+// Attention alone: queries, keys and values are inputs whose gradients are wanted. 1024 tokens, 8 heads of 64 numbers.
+template <Context how>
+struct AttentionAlone {
+  constexpr auto operator()(Distributed auto q, Distributed auto k, Distributed auto v) const {
+    return mean(attention<true, how>(q, k, v));
+  }
+};
+template <int heads>
+using Heads = Wanted<float, Shape<1, 1024 / sequence, heads, 64>>;
+template <Context how, int key_heads = 8>
+using Attending = Training<AttentionAlone<how>, KeepGradients, Heads<8>, Heads<key_heads>, Heads<key_heads>>;
 
 }  // namespace beside_the_ladder

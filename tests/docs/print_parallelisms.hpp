@@ -45,10 +45,11 @@ inline std::string percent(double share) {
 // All rungs beside each other
 // -----------------------------------------------------------------------------------------------------------
 
-template <class Step>
+/// `Whole`: the same model on one rank.
+template <class Step, class Whole = one_rank::Step>
 void print_rung(const char* name, const Mesh& mesh) {
   const std::vector<OwnedPlan> plans = stages_of<Step>(mesh);
-  static const double whole = derive<one_rank::Step>(one_rank::mesh)->flops();
+  static const double whole = derive<Whole>(Mesh{})->flops();
   std::printf("| %s | %s | %s | %s | %lld | %s | %s | %s | %s |\n", name, text(mesh).c_str(),
               percent(most(plans, [](const Plan& p) { return p.flops(); }) / whole).c_str(),
               size(most(plans, [](const Plan& p) { return p.sent(); })).c_str(),
@@ -71,6 +72,9 @@ inline void print_rungs() {
   print_rung<hybrid::Step>("[hybrid](hybrid.md)", hybrid::mesh);
   print_rung<stored_split::Step>("[data, stored split](zero.md)", stored_split::mesh);
   print_rung<served::Step>("[a parameter server](servers.md)", served::mesh);
+  using Attends = context_parallel::Step;
+  print_rung<Attends, Attends>("with attention, one rank", Mesh{});
+  print_rung<Attends, Attends>("[context](context.md)", context_parallel::mesh);
 }
 
 // Pictures and plans
@@ -209,6 +213,47 @@ inline void print_servers() {
   print_links<ForMany<beside_the_ladder::SpreadModel>>("four servers, a matrix of each layer at one");
 }
 
+/// What a rank sends of queries, keys, values, the result and their gradients: what is not the loss.
+inline std::string sent_of_attention(const Communication& phase) {
+  return size(phase.sent() - phase.sent(all_reduce(sequence)));
+}
+template <class Step>
+void print_volume(const char* name) {
+  std::printf("| %s |", name);
+  for (const int n : {2, 4, 8}) {
+    const OwnedPlan p = derive<Step>(Mesh{sequence = n});
+    std::printf(" %s | %s |", sent_of_attention(p->forward).c_str(), sent_of_attention(p->backward).c_str());
+  }
+  std::puts("");
+}
+template <class Step>
+void print_peak(const char* name) {
+  std::printf("| %s |", name);
+  for (const int n : {1, 2, 4, 8}) {
+    const OwnedPlan p = derive<Step>(Mesh{sequence = n});
+    std::printf(" %s |", size(p->peak_memory()).c_str());
+  }
+  std::puts("");
+}
+inline void print_context() {
+  using beside_the_ladder::Attending;
+  const OwnedPlan plan = derive<context_parallel::Step>(context_parallel::mesh);
+  print_members("ladder context members", plan, {"input.0"});
+  blocks::print_collectives("ladder context", plan);
+  blocks::begin("context volumes");
+  std::puts(
+      "| a rank sends | 2 ranks, forward | backward | 4 ranks, forward | backward | 8 ranks, forward | backward |\n|---|---|---|---|---|---|---|");
+  print_volume<Attending<Context::gathered>>("`Context::gathered`");
+  print_volume<Attending<Context::ring>>("`Context::ring`");
+  print_volume<Attending<Context::ulysses>>("`Context::ulysses`");
+  print_volume<Attending<Context::ring, 1>>("`Context::ring`, one key head");
+  blocks::begin("context memory");
+  std::puts("| peak memory | 1 rank | 2 ranks | 4 ranks | 8 ranks |\n|---|---|---|---|---|");
+  print_peak<Attending<Context::gathered>>("`Context::gathered`");
+  print_peak<Attending<Context::ring>>("`Context::ring`");
+  print_peak<Attending<Context::ulysses>>("`Context::ulysses`");
+}
+
 /// The same rung on one, two, four and eight ranks.
 template <class Step>
 void print_ranks(const char* name, const Axis& axis) {
@@ -268,6 +313,8 @@ inline void print() {
   print_ranks<data_parallel::Step>("ladder data ranks", data);
   print_ranks<tensor_parallel::Step>("ladder tensor ranks", tensor);
   print_ranks<sequence_parallel::Step>("ladder sequence ranks", tensor);
+  print_context();
+  print_ranks<context_parallel::Step>("ladder context ranks", sequence);
   print_meshes();
   print_cuts();
 }
