@@ -83,6 +83,27 @@ static_assert(on<Context::ring, 1>.peak_memory() == on<Context::gathered, 1>.pea
 // Nothing is derived: what attention says is written.
 static_assert(plan<Strict<Step<Context::ring>>, Mesh{sequence = 4}>.calls() == on<Context::ring, 4>.calls());
 
+// What comes around a ring is kept as what other collectives give, but where a word has them again.
+template <class... Word>
+struct Deep {
+  struct Block {
+    Parameter<float, Shape<size, size>> w{normal(0.1)};
+    constexpr auto operator()(Distributed auto x) const {
+      const auto y = matmul(x, w);
+      return x + attention<true, Context::ring>(y, y, y);
+    }
+  };
+  Layers<4, Block, Word...> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(blocks(x)); }
+};
+template <class... Word>
+constexpr const Plan& deep =
+    plan<Training<Deep<Word...>, Sgd, Tensor<float, Shape<batch, positions / sequence, heads, size>>>,
+         Mesh{sequence = 4}>;
+static_assert(equals<deep<>.forward.calls(shift), 4 * 2 * 3> && equals<deep<>.backward.calls(shift), 4 * 4 * 3>);
+static_assert(equals<deep<Recompute<>>.all.calls(shift), deep<>.all.calls(shift)>);
+static_assert(equals<deep<Recompute<Repeat::collectives>>.backward.calls(shift), 4 * 6 * 3>);
+
 }  // namespace
 
 TEST_CASE("a ring's memory falls with its ranks: what is kept at once, the peak where parts travel both ways") {

@@ -62,10 +62,11 @@ struct Recomputation {
   }
 
  private:
-  /// Whether a node is a collective, or its sum in the element type of its terms.
+  /// Whether a node is a collective, its sum in the element type of its terms, or what comes around a ring.
   static constexpr bool is_communicated(const Graph& g, const Node& node) {
     const auto travels = [](const Node& n) { return n.is(Structural::move) && communicates(n.transition.collective); };
-    return travels(node) || (node.is(Structural::rounded) && travels(g.maker(node.operands[1]))) ||
+    return travels(node) || node.operation->ring ||
+           (node.is(Structural::rounded) && travels(g.maker(node.operands[1]))) ||
            (node.operation == &operation::cast && travels(g.maker(node.operands[0])));
   }
 };

@@ -110,5 +110,6 @@ using internals::Finding;
 using internals::offload;
 using internals::reduce;
 using internals::reduce_scatter;
+using internals::shift;
 using internals::WrittenPlan;
 }  // namespace parallel
