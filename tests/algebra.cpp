@@ -164,7 +164,7 @@ Parts moved(Collective c, Placement from, Placement to, const Parts& parts) {
       case Collective::send:
       case Collective::broadcast: after.push_back(holds(to, r) ? part(first_of(from)) : Matrix{}); break;
       case Collective::receive:
-      case Collective::shift:
+      case Collective::rotate:
       case Collective::offload:
       case Collective::fetch:
       case Collective::never: break;

@@ -79,7 +79,7 @@ T expected(const Exchange& e, int rank, int ranks, std::int64_t i) {
     case Collective::scatter: return given<T>(e, e.root, rank * block + i);
     case Collective::gather:
     case Collective::all_gather: return given<T>(e, static_cast<int>(i / block), i % block);
-    case Collective::shift: return given<T>(e, (rank + ranks - 1) % ranks, i);
+    case Collective::rotate: return given<T>(e, (rank + ranks - 1) % ranks, i);
     case Collective::all_to_all: return given<T>(e, static_cast<int>(i / block), rank * block + i % block);
     default: return given<T>(e, e.root, i);
   }
@@ -179,7 +179,7 @@ class Case {
 };
 
 inline constexpr Collective kinds[] = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                                       Collective::all_to_all, Collective::shift,          Collective::broadcast,
+                                       Collective::all_to_all, Collective::rotate,         Collective::broadcast,
                                        Collective::reduce,     Collective::gather,         Collective::scatter};
 
 /// Every collective of an element type for many counts, roots, in place or not. Returns what was wrong first.
@@ -315,12 +315,12 @@ std::string refusals(C& c) {
       {{Collective::all_reduce, a, a + 1, 4}, "overlap"},
       {{Collective::all_to_all, a, a, n * n}, "overlap"},
       {{Collective::all_gather, a, a, n}, "overlap"},
-      {{Collective::shift, a, a, n}, "overlap"},
+      {{Collective::rotate, a, a, n}, "overlap"},
       {{Collective::gather, a, a, n, DType::f32, false, c.rank()}, "overlap"},
       {{Collective::scatter, a, a, n, DType::f32, false, c.rank()}, "overlap"},
   };
   if (n > 1) {
-    for (const Collective kind : {Collective::all_gather, Collective::reduce_scatter, Collective::shift,
+    for (const Collective kind : {Collective::all_gather, Collective::reduce_scatter, Collective::rotate,
                                   Collective::gather, Collective::scatter})
       all.push_back({{kind, a, b, n + 1, DType::f32}, "do not divide the count"});
     all.push_back(
@@ -371,7 +371,7 @@ std::string records(C& c) {
   exchange(c, {Collective::reduce, a.data(), b.data(), 11, DType::f32});
   exchange(c, {Collective::gather, a.data(), b.data(), 3 * n, DType::f16});
   exchange(c, {Collective::scatter, a.data(), b.data(), 2 * n, DType::f64});
-  exchange(c, {Collective::shift, a.data(), b.data(), 5 * n, DType::f32});
+  exchange(c, {Collective::rotate, a.data(), b.data(), 5 * n, DType::f32});
   c.record(nullptr);
   exchange(c, {Collective::all_reduce, a.data(), b.data(), 3});
   const std::vector<Record> wanted = {
@@ -384,7 +384,7 @@ std::string records(C& c) {
       {Collective::reduce, 44, DType::f32, n, false},
       {Collective::gather, 6 * n, DType::f16, n, false},
       {Collective::scatter, 16 * n, DType::f64, n, false},
-      {Collective::shift, 20 * n, DType::f32, n, false},
+      {Collective::rotate, 20 * n, DType::f32, n, false},
   };
   if (noted.size() != wanted.size()) return std::to_string(noted.size()) + " records";
   for (std::size_t i = 0; i < wanted.size(); ++i)

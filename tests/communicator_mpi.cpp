@@ -84,7 +84,7 @@ void one_of_each(C& c, int root) {
   exchange(c, {Collective::reduce_scatter, a.data(), b.data(), 2 * n, DType::i32});
   exchange(c, {Collective::all_gather, a.data(), b.data(), 3 * n, DType::bf16});
   exchange(c, {Collective::all_to_all, a.data(), b.data(), 4 * n * n});
-  exchange(c, {Collective::shift, a.data(), b.data(), 6 * n});
+  exchange(c, {Collective::rotate, a.data(), b.data(), 6 * n});
   exchange(c, {Collective::broadcast, a.data(), b.data(), 9, DType::f64, false, root});
   exchange(c, {Collective::reduce, a.data(), b.data(), 11, DType::f32, false, root});
   exchange(c, {Collective::reduce, a.data(), b.data(), 5, DType::f32, true, root});

@@ -29,7 +29,7 @@ struct Attending {
   }
 };
 
-/// One program with all of them, so that it is compiled once. `Sequence`: how a dimension of so many positions is split.
+/// One program with all of them, which is compiled once. `Sequence`: how a dimension of so many positions is split.
 template <Context how, template <int> class Sequence, class T = double>
 struct All {
   template <int positions, int count>

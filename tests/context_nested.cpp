@@ -105,9 +105,10 @@ TEST_CASE("a ring on the outer axis, heads on the inner one") {
   // brought to the heads once
   const double part = 8.0 * batch * positions * heads * size / 8;
   CHECK(plan->forward.sent(all_to_all(tensor)) == doctest::Approx(part / 2 * (3 + 2 * 0.5 + 4)));
-  CHECK(plan->forward.sent(shift(sequence)) == doctest::Approx(3 * (part * (3 * 2 + 1) + 4.0 * batch * positions / 4)));
+  CHECK(plan->forward.sent(rotate(sequence)) ==
+        doctest::Approx(3 * (part * (3 * 2 + 1) + 4.0 * batch * positions / 4)));
   CHECK(plan->forward.calls(all_gather) == 1);
-  CHECK(plan->never(all_gather(sequence), all_to_all(sequence), shift(tensor)));
+  CHECK(plan->never(all_gather(sequence), all_to_all(sequence), rotate(tensor)));
 }
 TEST_CASE("gathered on both") { check<Said<Context::gathered>>(); }
 TEST_CASE("to the heads on both") { check<Said<Context::ulysses>>(); }

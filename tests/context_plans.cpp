@@ -58,12 +58,12 @@ template <int n>
 constexpr bool around() {
   constexpr const Plan& p = on<Context::ring, n>;
   constexpr double part = static_cast<double>(state) / n;
-  static_assert(equals<elements(p.forward, shift), 2 * (n - 1) * part>);
-  static_assert(equals<elements(p.backward, shift), 4 * (n - 1) * part>);
-  static_assert(at_most<elements(p.all, shift), 8 * (n - 1) * part>);
-  static_assert(equals<p.forward.calls(shift(sequence)), 2 * (n - 1)>);
-  static_assert(equals<p.backward.calls(shift(sequence)), 4 * (n - 1)>);
-  static_assert(proven<p.uses_only(shift(sequence), all_reduce(sequence))>);
+  static_assert(equals<elements(p.forward, rotate), 2 * (n - 1) * part>);
+  static_assert(equals<elements(p.backward, rotate), 4 * (n - 1) * part>);
+  static_assert(at_most<elements(p.all, rotate), 8 * (n - 1) * part>);
+  static_assert(equals<p.forward.calls(rotate(sequence)), 2 * (n - 1)>);
+  static_assert(equals<p.backward.calls(rotate(sequence)), 4 * (n - 1)>);
+  static_assert(proven<p.uses_only(rotate(sequence), all_reduce(sequence))>);
   return true;
 }
 static_assert(by_heads<2>() && by_heads<4>() && by_heads<8>());
@@ -71,7 +71,7 @@ static_assert(gathered<2>() && gathered<4>() && gathered<8>());
 static_assert(around<2>() && around<4>() && around<8>());
 
 // A quarter of the key heads: a quarter is sent, of Ulysses a quarter of keys and values.
-static_assert(elements(on<Context::ring, 2, heads / 4>.all, shift) * 4 == elements(on<Context::ring, 2>.all, shift));
+static_assert(elements(on<Context::ring, 2, heads / 4>.all, rotate) * 4 == elements(on<Context::ring, 2>.all, rotate));
 static_assert(elements(on<Context::gathered, 2, heads / 4>.all, all_gather) * 4 ==
               elements(on<Context::gathered, 2>.all, all_gather));
 static_assert(elements(on<Context::ulysses, 2, heads / 4>.forward, all_to_all) == 1.0 / 4 * (2 + 2.0 / 4) * state);
@@ -100,9 +100,9 @@ template <class... Word>
 constexpr const Plan& deep =
     plan<Training<Deep<Word...>, Sgd, Tensor<float, Shape<batch, positions / sequence, heads, size>>>,
          Mesh{sequence = 4}>;
-static_assert(equals<deep<>.forward.calls(shift), 4 * 2 * 3> && equals<deep<>.backward.calls(shift), 4 * 4 * 3>);
-static_assert(equals<deep<Recompute<>>.all.calls(shift), deep<>.all.calls(shift)>);
-static_assert(equals<deep<Recompute<Repeat::collectives>>.backward.calls(shift), 4 * 6 * 3>);
+static_assert(equals<deep<>.forward.calls(rotate), 4 * 2 * 3> && equals<deep<>.backward.calls(rotate), 4 * 4 * 3>);
+static_assert(equals<deep<Recompute<>>.all.calls(rotate), deep<>.all.calls(rotate)>);
+static_assert(equals<deep<Recompute<Repeat::collectives>>.backward.calls(rotate), 4 * 6 * 3>);
 
 }  // namespace
 
@@ -136,8 +136,8 @@ TEST_CASE("keys and values are on their way while a rank attends to them") {
     int keys = 0, gradients = 0, alone = 0;
     for (std::size_t from = 0; from < plan->events.size(); ++from) {
       const Event& start = plan->events[from];
-      const Node& shift = g.node(start.node);
-      if (start.kind != EventKind::start || shift.transition.collective != Collective::shift) continue;
+      const Node& rotation = g.node(start.node);
+      if (start.kind != EventKind::start || rotation.transition.collective != Collective::rotate) continue;
       // the product that is computed meanwhile
       std::vector<const Node*> products;
       std::size_t to = from + 1;
@@ -147,14 +147,14 @@ TEST_CASE("keys and values are on their way while a rank attends to them") {
         if (plan->events[to].kind == EventKind::compute && node.operation->rate == Rate::attention)
           products.push_back(&node);
       }
-      const bool key = g.maker(shift.operands[0]).phase != Phase::backward || shifts(g, shift.operands[0]) > 0;
+      const bool key = g.maker(rotation.operands[0]).phase != Phase::backward || rotations(g, rotation.operands[0]) > 0;
       if (key) {
         ++keys;
         REQUIRE(products.size() == 1);
         int reads = 0;  // what is sent, and not what is received
         for (const int o : products[0]->operands) {
-          reads += o == shift.operands[0];
-          CHECK(o != shift.result);
+          reads += o == rotation.operands[0];
+          CHECK(o != rotation.result);
         }
         CHECK(reads == 1);
       } else {
@@ -165,7 +165,7 @@ TEST_CASE("keys and values are on their way while a rank attends to them") {
       // it is read behind the wait only
       for (std::size_t e = from; e < to; ++e)
         if (plan->events[e].kind == EventKind::compute)
-          for (const int o : g.node(plan->events[e].node).operands) CHECK(o != shift.result);
+          for (const int o : g.node(plan->events[e].node).operands) CHECK(o != rotation.result);
     }
     CHECK(keys == 2 * 2 * (n - 1));
     CHECK(gradients == 2 * (n - 1));

@@ -164,7 +164,7 @@ inline std::vector<Called> promised(const std::vector<Record>& records, int rank
         break;
       case Collective::reduce_scatter: all.push_back({"Ialltoall", r.bytes, r.bytes}); break;
       case Collective::all_to_all: all.push_back({"Ialltoall", r.bytes / n, r.bytes / n}); break;
-      case Collective::shift: all.push_back({"Ialltoallv", r.bytes / n, r.bytes / n}); break;
+      case Collective::rotate: all.push_back({"Ialltoallv", r.bytes / n, r.bytes / n}); break;
       case Collective::all_gather: all.push_back({"Iallgather", r.bytes / n, r.bytes}); break;
       case Collective::reduce: all.push_back({"Igather", r.bytes, rank == root ? n * r.bytes : 0}); break;
       case Collective::send: all.push_back({"Isend", r.bytes, 0}); break;

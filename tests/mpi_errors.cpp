@@ -148,7 +148,7 @@ TEST_CASE("a start of a collective that fails") {
   check("MPI_Iallgatherv", exchange_of(Collective::all_reduce));
   check("MPI_Ialltoall", exchange_of(Collective::reduce_scatter));
   check("MPI_Ialltoall", exchange_of(Collective::all_to_all));
-  check("MPI_Ialltoallv", exchange_of(Collective::shift));
+  check("MPI_Ialltoallv", exchange_of(Collective::rotate));
   check("MPI_Iallgather", exchange_of(Collective::all_gather));
   check("MPI_Igather", exchange_of(Collective::reduce));
   check("MPI_Ibcast", exchange_of(Collective::broadcast));
@@ -183,7 +183,7 @@ TEST_CASE("the making of a group that fails") {
 TEST_CASE("without a failure all of this ends well") {
   int code = 0;
   for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_to_all,
-                                Collective::all_gather, Collective::shift, Collective::reduce, Collective::broadcast})
+                                Collective::all_gather, Collective::rotate, Collective::reduce, Collective::broadcast})
     for (const MpiOptions& options : {MpiOptions{}, by_calls})
       CHECK(said("nothing", exchange_of(kind), code, options) == "");
   CHECK(said("nothing", around, code, {}) == "");

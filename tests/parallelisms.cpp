@@ -162,8 +162,8 @@ TEST_CASE(
   for (const int n : {2, 4, 8}) {
     const OwnedPlan plan = derive<context_parallel::Step>(Mesh{sequence = n});
     const double around = layers * 2 * (n - 1) / n * state;  // keys are as large as the hidden state
-    CHECK(plan->forward.sent(shift(sequence)) == exactly(around));
-    CHECK(plan->backward.sent(shift(sequence)) == exactly(2 * around));
+    CHECK(plan->forward.sent(rotate(sequence)) == exactly(around));
+    CHECK(plan->backward.sent(rotate(sequence)) == exactly(2 * around));
     CHECK(plan->sent(all_reduce(sequence)) == exactly(all_reduced(parameters + attention + 4, n)));
     CHECK(plan->sent() == exactly(3 * around + all_reduced(parameters + attention + 4, n)));
     CHECK(plan->memory.of(Use::parameters) == parameters + attention);

@@ -17,7 +17,7 @@ enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,
   all_to_all,
-  shift,  ///< each rank's part goes to the next of the ring, the last one's to the first
+  rotate,  ///< each rank's part goes to the next of the ring, the last one's to the first
   send,
   broadcast,
   reduce,
@@ -64,7 +64,7 @@ inline constexpr CollectiveKind collectives[] = {
     {"all_reduce", 4, true, ring::parts_twice, ring::twice_around},
     {"reduce_scatter", 1, true, ring::parts, ring::around},
     {"all_to_all", 2, false, ring::parts_of_parts, ring::around},
-    {"shift", 2, false, ring::part, ring::one},
+    {"rotate", 2, false, ring::part, ring::one},
     {"send", 2, false, ring::whole, ring::one},
     {"broadcast", 5, false, ring::whole, ring::around},
     {"reduce", 4, true, ring::whole, ring::around},

@@ -18,7 +18,7 @@ namespace parallel::internals {
 ///     reduce_scatter  count, n blocks       count / n             [a;c] [b;d]  |-> [a+b] [c+d]
 ///     all_gather      count / n             count, n blocks       [a] [b]      |-> [a;b] [a;b]
 ///     all_to_all      count / n, n blocks   count / n, n blocks   [a;b] [c;d]  |-> [a;c] [b;d]
-///     shift           count / n             count / n             [a] [b]      |-> [b] [a], from the rank before,
+///     rotate          count / n             count / n             [a] [b]      |-> [b] [a], from the rank before,
 ///                                                                              in a ring
 ///     broadcast       count at the root     count                 [a] []       |-> [a] [a]
 ///     reduce          count                 count at the root     [a] [b]      |-> [a+b] []
@@ -77,14 +77,14 @@ constexpr std::int64_t block_of(const Exchange& e, int ranks) {
 }
 /// Elements of a rank's own `in` and `out`; 0 where the buffer is not used.
 constexpr std::int64_t elements_in(const Exchange& e, int rank, int ranks) {
-  if (e.kind == Collective::all_gather || e.kind == Collective::all_to_all || e.kind == Collective::shift ||
+  if (e.kind == Collective::all_gather || e.kind == Collective::all_to_all || e.kind == Collective::rotate ||
       e.kind == Collective::gather)
     return e.count / ranks;
   if (e.kind == Collective::receive) return 0;
   return from_root(e.kind) && rank != e.root ? 0 : e.count;
 }
 constexpr std::int64_t elements_out(const Exchange& e, int rank, int ranks) {
-  if (e.kind == Collective::reduce_scatter || e.kind == Collective::all_to_all || e.kind == Collective::shift ||
+  if (e.kind == Collective::reduce_scatter || e.kind == Collective::all_to_all || e.kind == Collective::rotate ||
       e.kind == Collective::scatter)
     return e.count / ranks;
   if (e.kind == Collective::send) return 0;
@@ -121,11 +121,11 @@ inline std::string text_with_line(const Exchange& e) {
 /// Throws ExchangeRefused where no communicator could carry out the exchange.
 inline void check(const Exchange& e, int rank, int ranks) {
   const bool in_blocks = e.kind == Collective::all_gather || e.kind == Collective::all_to_all ||
-                         e.kind == Collective::reduce_scatter || e.kind == Collective::shift ||
+                         e.kind == Collective::reduce_scatter || e.kind == Collective::rotate ||
                          e.kind == Collective::gather || e.kind == Collective::scatter;
   if (!in_blocks && !rooted(e.kind) && !point_to_point(e.kind) && e.kind != Collective::all_reduce)
     refuse(e,
-           "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, shift, "
+           "no communicator carries this out; exchange by all_reduce, reduce_scatter, all_gather, all_to_all, rotate, "
            "broadcast, reduce, gather, scatter, send or receive");
   if (point_to_point(e.kind) && (e.peer < 0 || e.peer >= ranks))
     refuse(e, "the peer is no rank of the group; count its ranks from 0");

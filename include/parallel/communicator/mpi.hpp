@@ -259,7 +259,7 @@ class Mpi {
                   e);
         break;
       }
-      case Collective::shift:
+      case Collective::rotate:
         for (int r = 0; r < n; ++r) {
           p.sent[index(r)] = r == (rank() + 1) % n ? block : 0;
           p.received[index(r)] = rank() == (r + 1) % n ? block : 0;

@@ -28,7 +28,7 @@ namespace parallel::internals::processes {
 ///     reduce                its terms, but for the root        the sum, at the root
 ///     all_gather            its block                          the others' blocks
 ///     all_to_all            a block for each other             the blocks for it
-///     shift                 its block                          the block of the rank before
+///     rotate                its block                          the block of the rank before
 ///     broadcast             all of it, at the root             all of it, elsewhere
 ///     gather                its block, but for the root        the others' blocks, at the root
 ///     scatter               a block for each other, at the     its block, elsewhere
@@ -167,7 +167,7 @@ class Window {
   }
   Steps steps_of(const Exchange& e) const {
     const std::int64_t in_slot = piece_ / bytes_of(e.dtype);
-    const bool blocks = in_blocks(e.kind) || e.kind == Collective::all_gather || e.kind == Collective::shift ||
+    const bool blocks = in_blocks(e.kind) || e.kind == Collective::all_gather || e.kind == Collective::rotate ||
                         e.kind == Collective::gather;
     const std::int64_t length = blocks ? block_of(e, ranks_) : e.count;
     const std::int64_t each = in_blocks(e.kind) ? std::max<std::int64_t>(1, in_slot / ranks_) : in_slot;
@@ -264,7 +264,7 @@ class Window {
   /// Whether this rank takes something of rank r's, or waits for it.
   bool needs(const Exchange& e, int r) const {
     if (r == rank_) return false;
-    if (e.kind == Collective::shift) return r == before();
+    if (e.kind == Collective::rotate) return r == before();
     return from_root(e.kind) ? r == e.root : !to_root(e.kind) || rank_ == e.root;
   }
   bool can_take() const {
@@ -315,7 +315,7 @@ class Window {
       case Collective::broadcast:
         copy(out(cut.first), rank_ == e.root ? in(cut.first) : from(e.root), cut.count);
         break;
-      case Collective::shift: copy(out(cut.first), from(before()), cut.count); break;
+      case Collective::rotate: copy(out(cut.first), from(before()), cut.count); break;
       case Collective::scatter:
         copy(out(cut.first), rank_ == e.root ? in(rank_ * block + cut.first) : from(e.root, rank_ * steps.each),
              cut.count);

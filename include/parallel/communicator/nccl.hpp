@@ -266,16 +266,16 @@ class Nccl {
         return ncclBroadcast(rank() == e.root ? e.in : e.out, e.out, count, type, e.root, group, stream);
       default: break;
     }
-    // all_to_all; of a ring, shift; and with one root, gather and scatter
+    // all_to_all; of a ring, rotate; and with one root, gather and scatter
     const std::size_t width = block * index(bytes_of(e.dtype));
-    const bool shifts = e.kind == Collective::shift, whole_in = shifts || e.kind == Collective::gather,
-               whole_out = shifts || e.kind == Collective::scatter;
+    const bool rotates = e.kind == Collective::rotate, whole_in = rotates || e.kind == Collective::gather,
+               whole_out = rotates || e.kind == Collective::scatter;
     const auto sends_to = [&](int r) {
-      if (shifts) return r == (rank() + 1) % size();
+      if (rotates) return r == (rank() + 1) % size();
       return to_root(e.kind) ? r == e.root : !from_root(e.kind) || rank() == e.root;
     };
     const auto receives_from = [&](int r) {
-      if (shifts) return rank() == (r + 1) % size();
+      if (rotates) return rank() == (r + 1) % size();
       return from_root(e.kind) ? r == e.root : !to_root(e.kind) || rank() == e.root;
     };
     ncclResult_t result = ncclGroupStart();

@@ -109,7 +109,7 @@ struct Threads::Own {
       copy(mine.out, in(mine.root, 0), mine.count);
     } else if (mine.kind == Collective::scatter) {
       copy(mine.out, in(mine.root, block * place.rank), block);
-    } else if (mine.kind == Collective::shift) {
+    } else if (mine.kind == Collective::rotate) {
       copy(mine.out, in((place.rank + n - 1) % n, 0), block);
     } else if (mine.kind != Collective::gather || place.rank == mine.root) {
       const std::int64_t from = mine.kind == Collective::all_to_all ? block * place.rank : 0;

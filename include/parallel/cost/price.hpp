@@ -100,7 +100,7 @@ constexpr double attention_seconds(const Plan& plan, const Node& node, const Mac
   double flops = plan.flops(node);
   double scores = static_cast<double>(local(batch, plan.mesh) * local(queries, plan.mesh) * local(heads, plan.mesh) *
                                       local(keys, plan.mesh));
-  if (const int parts = static_cast<int>(degree(keys, plan.mesh)), i = shifts(plan.graph, node.operands[1]);
+  if (const int parts = static_cast<int>(degree(keys, plan.mesh)), i = rotations(plan.graph, node.operands[1]);
       node.ints[0] != 0 && i > 0) {
     // of a ring, where some ranks see all of these keys, the others none
     flops *= static_cast<double>(parts) / (parts - i);

@@ -31,10 +31,10 @@ constexpr Threshold without_digits(const double* histogram, double limit, bool b
   return {0, limits ? limit * all : std::numeric_limits<double>::infinity()};
 }
 /// With one digit more.
-constexpr Threshold narrowed(Threshold t, const double* histogram, int places) {
+constexpr Threshold narrowed(Threshold t, const double* histogram, int shift) {
   int bin = operation::sample_bins - 1;
   for (; bin > 0 && histogram[bin] < t.left; --bin) t.left -= histogram[bin];
-  t.digits += static_cast<double>(static_cast<std::uint32_t>(bin) << places);
+  t.digits += static_cast<double>(static_cast<std::uint32_t>(bin) << shift);
   return t;
 }
 

@@ -90,7 +90,7 @@ struct Operation {
   /// its kernels take a rank's share of a flat view, as `Stored` parameters lie in an optimizer: View has one dimension
   /// for it, with where it begins, and ends, in what the other axes leave of the tensor
   bool of_flat = false;
-  /// on a mesh it becomes blocks, one for each rank of the axis that splits its keys, and shifts between them
+  /// on a mesh it becomes blocks, one for each rank of the axis that splits its keys, and rotations between them
   /// (plan/unrolled.hpp)
   bool ring = false;
 };

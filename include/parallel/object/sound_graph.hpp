@@ -236,7 +236,7 @@ inline void check_graph(const Graph& g) {
                 (node.ints.size() == 1 && node.ints[0] >= 0 && node.ints[0] < g.regions[node.region].blocks),
             "a layer is none of its iteration's");
     require(!o->updates || node.results <= node.operands.size(), "an operation has too few operands");
-    require(t.collective != Collective::shift, "a ring goes around without a mesh");
+    require(t.collective != Collective::rotate, "a ring goes around without a mesh");
     if (o->ring) check_ring(g, node);
     const bool gates = o->structural == Structural::begin_region || o->structural == Structural::end_region;
     require(!gates || (node.ints.size() == 1 && node.ints[0] == node.region && node.region > 0 && node.results == 0 &&

@@ -155,7 +155,7 @@ inline constexpr Operation attention{.name = "attention",
                                      .flops = attention_flops,
                                      .rate = Rate::attention};
 /// The same where no axis splits the sequence of all three; else, with Q, K and V split, attention of a rank's queries
-/// to its own keys, then to those of the rank before it, which come around a ring of n - 1 shifts each, and so on (Li et
+/// to its own keys, then to those of the rank before it, and so on, which come around a ring by n - 1 rotations (Li et
 /// al., 2021; Liu et al., 2023). What has been attended is joined by `join_attention`. Backward keys and values go
 /// around again, and their gradients behind them.
 inline constexpr Operation ring_attention{.name = "ring_attention",
@@ -197,8 +197,8 @@ constexpr double scale_of_scores(const Type& q) {
 enum class Context : std::uint8_t {
   none,      ///< not at all: refused
   gathered,  ///< keys and values are gathered, (n-1)/n N are sent; each rank has all of them
-  /// they come around in n - 1 shifts, (n-1)/n N are sent, the next under the current product; no rank has more than two
-  /// parts of them (ring attention)
+  /// they come around in n - 1 rotations, (n-1)/n N are sent, the next under the current product; no rank has more than
+  /// two parts of them (ring attention)
   ring,
   /// queries, keys and values are brought to the heads by all-to-all, and the result back: (n-1)/n^2 of all four are
   /// sent; n divides the heads, of queries and of keys (Ulysses: Jacobs et al., 2023)

@@ -68,7 +68,7 @@ inline constexpr KindOfCollective all_gather{Collective::all_gather};
 inline constexpr KindOfCollective all_reduce{Collective::all_reduce};
 inline constexpr KindOfCollective reduce_scatter{Collective::reduce_scatter};
 inline constexpr KindOfCollective all_to_all{Collective::all_to_all};
-inline constexpr KindOfCollective shift{Collective::shift};
+inline constexpr KindOfCollective rotate{Collective::rotate};
 inline constexpr KindOfCollective broadcast{Collective::broadcast};
 inline constexpr KindOfCollective reduce{Collective::reduce};
 inline constexpr KindOfCollective offload{Collective::offload};
@@ -110,6 +110,6 @@ using internals::Finding;
 using internals::offload;
 using internals::reduce;
 using internals::reduce_scatter;
-using internals::shift;
+using internals::rotate;
 using internals::WrittenPlan;
 }  // namespace parallel

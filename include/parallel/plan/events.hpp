@@ -306,8 +306,8 @@ struct Ordering {
       // what is gathered anew takes room from there on
       if (gathers_parameter(g, node) && (node.phase == Phase::backward || g.value(node.result).keep != Keep::saved))
         continue;
-      // a ring's shifts stand where they are to start, a step before they are needed
-      if (node.transition.collective == Collective::shift) continue;
+      // a ring's rotations stand where they are to start, a step before they are needed
+      if (node.transition.collective == Collective::rotate) continue;
       // stages start what they share in the program's order, whatever else each has
       if (g.stages != nullptr && node.transition.axes.contains(g.stages)) continue;
       const int maker = g.value(before_aliases(g, mesh, node.operands[0])).node;

@@ -36,7 +36,7 @@ struct Communication {
     }
     if (node.transition.from.flat || node.transition.to.flat)
       return (before < after ? before : after) * mesh.extent(node.transition.axes);
-    if (node.transition.collective == Collective::all_to_all || node.transition.collective == Collective::shift)
+    if (node.transition.collective == Collective::all_to_all || node.transition.collective == Collective::rotate)
       return before * mesh.extent(node.transition.axes);
     return before > after ? before : after;
   }

@@ -1,5 +1,5 @@
 // Ring attention on a mesh: what stood in the program as one node becomes attention to a part of the keys at a time and
-// shifts between them, as many as the axis has ranks. Passes behind it see ordinary nodes.
+// rotations between them, as many as the axis has ranks. Passes behind it see ordinary nodes.
 #pragma once
 #include <parallel/graph/structure.hpp>
 #include <parallel/operation/add.hpp>
@@ -17,14 +17,14 @@ constexpr bool has_rings(const GraphView& g) {
 }
 
 /// How many ranks along its ring a value has come: a rank has the part of the rank so many before it.
-constexpr int shifts(const GraphView& g, int value) {
+constexpr int rotations(const GraphView& g, int value) {
   int n = 0;
-  for (; g.maker(value).transition.collective == Collective::shift; value = g.maker(value).operands[0]) ++n;
+  for (; g.maker(value).transition.collective == Collective::rotate; value = g.maker(value).operands[0]) ++n;
   return n;
 }
 /// The rank whose part of a value `rank` has.
 constexpr int owner(const GraphView& g, int value, const Mesh& mesh, int rank) {
-  const int n = shifts(g, value);
+  const int n = rotations(g, value);
   if (n == 0) return rank;
   const Axis* const axis = g.maker(value).transition.axes[0];
   int owner = 0;
@@ -93,9 +93,9 @@ struct Unrolling {
     return node.result;
   }
   /// To the next rank of the ring: a part of operand o, or of its gradient.
-  constexpr int shift(int value, int o) {
+  constexpr int rotate(int value, int o) {
     const Node ring = ring_;
-    ring_.transition.collective = Collective::shift;
+    ring_.transition.collective = Collective::rotate;
     ring_.transition.axes = {axis_};
     ring_.transition.from = ring_.transition.to = split(1);
     ring_.member = graph.values[operands_[o]].member;
@@ -121,9 +121,9 @@ struct Unrolling {
   }
   /// Keys, values and, where there is a mask, which of them are seen.
   constexpr int travelling() const { return operation::Attending(ring_.ints).masked ? 3 : 2; }
-  constexpr List<int, max_node_operands> shifted() {
+  constexpr List<int, max_node_operands> rotated() {
     List<int, max_node_operands> next = operands_;
-    for (int o = 1; o <= travelling(); ++o) next[o] = shift(operands_[o], o);
+    for (int o = 1; o <= travelling(); ++o) next[o] = rotate(operands_[o], o);
     return next;
   }
 
@@ -144,7 +144,7 @@ struct Unrolling {
   constexpr void results() {
     int attended = -1;
     for (int i = 0; i < n_; ++i) {
-      const List<int, max_node_operands> next = i + 1 < n_ ? shifted() : operands_;
+      const List<int, max_node_operands> next = i + 1 < n_ ? rotated() : operands_;
       const int own = attend(operation::attention, i);
       attended = i == 0 ? own
                         : emit(operation::join_attention, {attended, attended + 1, own, own + 1},
@@ -153,16 +153,16 @@ struct Unrolling {
     }
   }
   /// Gradients of keys and values follow them one rank behind: what is added up of a part begins at the rank behind its
-  /// own, and is home after n - 1 shifts, where its own rank's joins.
+  /// own, and is home after n - 1 rotations, where its own rank's joins.
   constexpr void gradients() {
     int queries = -1, first = -1, moved[2] = {-1, -1};
     for (int i = 0; i < n_; ++i) {
-      const List<int, max_node_operands> next = i + 1 < n_ ? shifted() : operands_;
+      const List<int, max_node_operands> next = i + 1 < n_ ? rotated() : operands_;
       const int own = attend(operation::attention_derivative, i);
       if (i == 0) first = own;
       queries = i == 0 ? own : sum(queries, own, 0, i + 1 < n_ ? -1 : results_[0]);
       for (int s = 0; s < 2 && i > 0; ++s)
-        moved[s] = shift(i == 1 ? own + 1 + s : sum(moved[s], own + 1 + s, 1 + s), 1 + s);
+        moved[s] = rotate(i == 1 ? own + 1 + s : sum(moved[s], own + 1 + s, 1 + s), 1 + s);
       operands_ = next;
     }
     for (int s = 0; s < 2; ++s) sum(moved[s], first + 1 + s, 1 + s, results_[1 + s]);

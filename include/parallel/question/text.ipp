@@ -215,7 +215,7 @@ PARALLEL_INLINE std::string text(const Plan& plan) {
          printing::bytes(static_cast<double>(plan.all.message(node))), printing::bytes(plan.all.sent(node)),
          member_path(plan, node) +
              (source.line > 0 ? ", " + file_name(source.file) + ":" + std::to_string(source.line) : "")}};
-    if (t.collective == Collective::shift)  // those of a ring are one line
+    if (t.collective == Collective::rotate)  // those of a ring are one line
       for (printing::Row& before : table.rows) {
         row.cells[1] = before.cells[1];
         if (before.cells != row.cells) continue;

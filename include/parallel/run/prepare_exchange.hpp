@@ -103,7 +103,7 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
     i.exchange.peer = sends ? m.to : m.from;
   }
   // on every rank, before and behind it
-  const bool parts = t.collective == Collective::all_to_all || t.collective == Collective::shift;
+  const bool parts = t.collective == Collective::all_to_all || t.collective == Collective::rotate;
   i.exchange.count = parts ? n * in.elements() : std::max(in.elements(), out.elements());
   i.exchange.dtype = in.dtype;
   i.exchange.maximum = t.maximum;

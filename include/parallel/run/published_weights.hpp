@@ -102,10 +102,10 @@ inline WeightTable hugging_face_llama(std::int64_t classes) {
   };
 }
 
-/// BERT of transformers with the head of masked tokens: matrices are [out, in], queries, keys and values apart.
-/// `gain_word` and `shift_word`: what norms have, "gamma" and "beta" in the Hub's first files.
-inline WeightTable hugging_face_bert(std::int64_t classes, const std::string& gain_word = "weight",
-                                     const std::string& shift_word = "bias") {
+/// BERT of transformers with the head of masked tokens: matrices are [out, in], queries, keys and values apart. `gain`
+/// and `shift`: what norms have, "gamma" and "beta" in the Hub's first files.
+inline WeightTable hugging_face_bert(std::int64_t classes, const std::string& gain = "weight",
+                                     const std::string& shift = "bias") {
   const std::string words = "bert.embeddings.", block = "bert.encoder.layer.{}.", head = "cls.predictions.",
                     turned = "in out -> out in", self = block + "attention.self.", norm = "LayerNorm.",
                     v = "v:" + std::to_string(classes);
@@ -115,8 +115,8 @@ inline WeightTable hugging_face_bert(std::int64_t classes, const std::string& ga
               {"token", {words + "word_embeddings.weight"}, "v c -> " + v + " c"},
               {"place", {words + "position_embeddings.weight"}},
               {"segment", {words + "token_type_embeddings.weight"}},
-              {"norm.gain", {words + norm + gain_word}},
-              {"norm.shift", {words + norm + shift_word}},
+              {"norm.gain", {words + norm + gain}},
+              {"norm.shift", {words + norm + shift}},
               {"blocks.*.attention.qkv",
                {self + "query.weight", self + "key.weight", self + "value.weight"},
                "c qkv heads size -> (heads size) c"},
@@ -127,18 +127,18 @@ inline WeightTable hugging_face_bert(std::int64_t classes, const std::string& ga
                {block + "attention.output.dense.weight"},
                "heads size c -> c (heads size)"},
               {"blocks.*.attention.projection_bias", {block + "attention.output.dense.bias"}},
-              {"blocks.*.norm1.gain", {block + "attention.output." + norm + gain_word}},
-              {"blocks.*.norm1.shift", {block + "attention.output." + norm + shift_word}},
+              {"blocks.*.norm1.gain", {block + "attention.output." + norm + gain}},
+              {"blocks.*.norm1.shift", {block + "attention.output." + norm + shift}},
               {"blocks.*.mlp.up", {block + "intermediate.dense.weight"}, turned},
               {"blocks.*.mlp.up_bias", {block + "intermediate.dense.bias"}},
               {"blocks.*.mlp.down", {block + "output.dense.weight"}, turned},
               {"blocks.*.mlp.down_bias", {block + "output.dense.bias"}},
-              {"blocks.*.norm2.gain", {block + "output." + norm + gain_word}},
-              {"blocks.*.norm2.shift", {block + "output." + norm + shift_word}},
+              {"blocks.*.norm2.gain", {block + "output." + norm + gain}},
+              {"blocks.*.norm2.shift", {block + "output." + norm + shift}},
               {"head.weight", {head + "transform.dense.weight"}, turned},
               {"head.bias", {head + "transform.dense.bias"}},
-              {"head.norm.gain", {head + "transform." + norm + gain_word}},
-              {"head.norm.shift", {head + "transform." + norm + shift_word}},
+              {"head.norm.gain", {head + "transform." + norm + gain}},
+              {"head.norm.shift", {head + "transform." + norm + shift}},
               {"head.vocabulary_bias", {head + "bias"}, "v -> " + v},
           },
       .tied = {{head + "decoder.weight", words + "word_embeddings.weight"}, {head + "decoder.bias", head + "bias"}},
