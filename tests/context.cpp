@@ -56,8 +56,40 @@ void check_record(const Mesh& mesh) {
   for (const int wrong : differ) CHECK(wrong == 0);
 }
 
+/// In bf16, of one large gradient and many small ones each element of v gets the sum.
+template <Context how>
+struct Summed {
+  constexpr auto operator()(Distributed auto q, Distributed auto k, Distributed auto v, Distributed auto weight) const {
+    return sum(cast<float>(attention<false, how>(cast<bfloat16>(q), cast<bfloat16>(k), cast<bfloat16>(v))) * weight);
+  }
+};
+template <Context how>
+void check_half(int ranks) {
+  constexpr int positions = 128;
+  using Dims = Shape<1, positions / sequence, 1, 1>;
+  using Given = Tensor<float, Dims>;
+  using Step = Training<Summed<how>, KeepGradients, Given, Given, Wanted<float, Dims>, Given>;
+  const std::vector<float> zero(positions), one(positions, 1.0f);
+  std::vector<float> weight(positions, positions / 500.0f);
+  weight[0] = positions;
+  const std::vector<Array> found = program::outputs<Step>(Mesh{sequence = ranks}, [&](auto& executor) {
+    executor.input(0, zero);
+    executor.input(1, zero);
+    executor.input(2, one);
+    executor.input(3, weight);
+  });
+  for (const double x : found.back().data) CHECK(x == doctest::Approx(1 + 127 / 500.0).epsilon(1.0 / 256));
+}
+
 }  // namespace
 
+TEST_CASE("in bf16 gradients that come around are added up in float") {
+  for (const int ranks : {1, 2, 8, 32}) {
+    INFO(ranks << " ranks");
+    check_half<Context::ring>(ranks);
+    check_half<Context::gathered>(ranks);
+  }
+}
 TEST_CASE("keys and values that come around a ring") { check<Context::ring>(); }
 TEST_CASE("keys and values that are gathered") { check<Context::gathered>(); }
 TEST_CASE("queries, keys and values that are brought to the heads") { check<Context::ulysses>(); }

@@ -10,6 +10,7 @@ namespace planner {
 enum class Cause {
   written,     ///< to<...>(x)
   rule,        ///< rules 3 to 5 of the derivation
+  ring,        ///< attention's own: keys and values come around, and the sums of their gradients
   statistics,  ///< the operation's own: a softmax, norm or cross entropy over a split dimension
   carried,     ///< rule 7: what a layer returns is brought to how the next one takes it
   returned,    ///< rule 7: a program's result
@@ -80,6 +81,8 @@ inline Reason reason_of(const GraphView& g, const Node& node) {
     r.rule = 7;
   } else if (origin.is(Structural::parameter) || goes_to_rest)
     r.cause = Cause::stored;
+  else if (node.transition.collective == Collective::rotate)
+    r.cause = Cause::ring;
   else if (!r.conjugate && maker.origin == node.origin && !maker.is(Structural::move))
     r.cause = Cause::statistics;
   else

@@ -56,8 +56,9 @@ inline std::vector<Trial> recomputation_trials(const Graph& graph) {
 /// an even number: by what --advise leaves out.
 inline std::vector<Trial> other_recomputation_trials(const Graph& graph) {
   std::vector<Trial> all;
-  if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                  [](const Node& n) { return n.operation->name == operation::attention.name; }))
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) {
+        return n.operation->name == operation::attention.name || n.operation->name == operation::ring_attention.name;
+      }))
     all.push_back({"recompute attention", "Layers<n, Block, Recompute<&operation::attention>>"});
   if (std::all_of(graph.regions.begin(), graph.regions.end(),
                   [](const Region& r) { return r.kind != RegionKind::layers || r.count % 2 == 0; }))

@@ -71,6 +71,11 @@ inline std::string because(const GraphView& g, const Reason& r, const Origin& or
   switch (r.cause) {
     case Cause::written:
       return "You wrote it: " + spelled(g, origin) + " moves the value " + met(g, origin) + "." + pending;
+    case Cause::ring:
+      return operation + " attends to the keys of all ranks of " + axes + " (Context::ring): " +
+             (r.conjugate || r.again ? "keys and values come around again, and the sums of their gradients behind them"
+                                     : "keys and values come around") +
+             ", a part from each rank to the next; met: " + met(g, origin) + ".";
     case Cause::statistics:
       return operation + " works over a dimension that is split on " + axes +
              ", so the ranks exchange their rows' statistics; met: " + met(g, origin) + ".";
@@ -117,6 +122,8 @@ inline std::string advice(const GraphView& g, const Node& node, const Reason& r,
   switch (r.cause) {
     case Cause::written:
       return "Drop the to<...> and see what the rule derives instead, or write it where the value is smaller.";
+    case Cause::ring:
+      return "Context::gathered gathers all keys and values at once, Context::ulysses brings all to the heads by all-to-all.";
     case Cause::statistics:
       return "It vanishes where that dimension is whole on " + axes + ": write to<On<" + axis +
              ", Invariant>>(x) before, at the price of a gather.";
@@ -203,7 +210,7 @@ inline std::vector<std::string> explained(const Plan& plan, const Node& node) {
   if (r.cause == Cause::edge) return explained_edge(plan, node);
   const AxisList on = sending_axes(t.axes, plan.mesh);
   std::string cause = text(t.from) + " -> " + text(t.to) + ". ";
-  if (r.conjugate && r.cause != Cause::statistics)
+  if (r.conjugate && r.cause != Cause::statistics && r.cause != Cause::ring)
     cause += "It is the conjugate of " + text(r.from) + " -> " + text(r.to) +
              " in the forward pass: the gradient goes back the way that the value came. There: ";
   std::vector<std::string> said{cause + causing::because(g, r, g.origin(node), on)};

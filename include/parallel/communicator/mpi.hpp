@@ -69,7 +69,8 @@ class Mpi {
   /// Throws ExchangeRefused.
   Ticket start(const Exchange& e) {
     check(e, rank(), size());
-    const bool parts = e.kind == Collective::all_to_all;  // each rank has one of them, never the whole message
+    // each rank has one of them, never the whole message
+    const bool parts = e.kind == Collective::all_to_all || e.kind == Collective::rotate;
     const std::int64_t counted = parts ? e.count / size() : e.count;
     if (counted > INT_MAX - size()) refuse(e, "MPI counts elements in 31 bits; split the message");
     Ticket ticket = point_to_point(e.kind) ? messages_.start(e) : start_collective(e);

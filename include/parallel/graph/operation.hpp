@@ -93,6 +93,8 @@ struct Operation {
   /// on a mesh it becomes blocks, one for each rank of the axis that splits its keys, and rotations between them
   /// (plan/unrolled.hpp)
   bool ring = false;
+  /// words of Recompute that name this operation mean it too
+  const Operation* like = nullptr;
 };
 
 enum class Phase : std::uint8_t { forward, backward, optimizer };

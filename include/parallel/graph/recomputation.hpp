@@ -16,7 +16,8 @@ enum class Repeat : std::uint8_t {
 namespace internals {
 /// Whether a node is an operation, or of what one that was applied became.
 constexpr bool comes_of(const Graph& g, const Node& node, const Operation& operation) {
-  return node.operation == &operation || (node.origin >= 0 && g.origins[node.origin].operation == &operation);
+  return node.operation == &operation || node.operation->like == &operation ||
+         (node.origin >= 0 && g.origins[node.origin].operation == &operation);
 }
 
 /// The words of one `Recompute`, as a value.
@@ -54,11 +55,10 @@ struct Recomputation {
     if (node.phase != Phase::forward || !node.operation->computes || node.operation->updates || node.results == 0 ||
         node.operation->source || node.transition.along != 0 || g.values[node.result].kind == Kind::parameter)
       return false;
-    if (!collectives && is_communicated(g, node)) return false;
-    if (operations.empty()) return true;
-    for (const Operation* o : operations)
-      if (comes_of(g, node, *o)) return true;
-    return false;
+    bool named = false;
+    for (const Operation* o : operations) named = named || comes_of(g, node, *o);
+    if (!collectives && is_communicated(g, node) && !(named && node.operation->ring)) return false;
+    return named || operations.empty();
   }
 
  private:

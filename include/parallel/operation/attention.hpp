@@ -65,13 +65,9 @@ constexpr Refusal no_context(const Arguments& a) {
   const AxisList axes = axes_of_sequence(a);
   return axes.empty() ? Refusal{} : Refusal{Reason::attention_sequence, {a.size(0, 1)}, axes[0]};
 }
-constexpr Refusal one_ring(const Arguments& a) {
-  const AxisList axes = axes_of_sequence(a);
-  return axes.size() < 2 ? Refusal{} : Refusal{Reason::two_rings, {a.size(0, 1), axes.size()}, axes[axes.size() - 1]};
-}
-constexpr Shaped shape_of_attention(const Arguments& a, Refusal (*refused)(const Arguments&)) {
+constexpr Shaped shape_of_attention(const Arguments& a, const Refusal& beside = {}) {
   const Type type{a.types[0].dtype, a.types[0].layout.unplaced()};
-  const Refusal ill = refused_attention(a), refusal = ill ? ill : refused(a);
+  const Refusal ill = refused_attention(a), refusal = ill ? ill : beside;
   if (a.rank(0) != 4 || a.rank(2) != 4) return {{type}, refusal};
   // log of the sum of exponentials of a row of scores: [b, s, h]
   Type result = type, statistic{precise(type.dtype), type.layout};
@@ -79,8 +75,8 @@ constexpr Shaped shape_of_attention(const Arguments& a, Refusal (*refused)(const
   statistic.layout.dims.count = 3;
   return {{result, statistic}, refusal};
 }
-PARALLEL_AHEAD constexpr Shaped attention_shape(const Arguments& a) { return shape_of_attention(a, no_context); }
-PARALLEL_AHEAD constexpr Shaped ring_attention_shape(const Arguments& a) { return shape_of_attention(a, one_ring); }
+PARALLEL_AHEAD constexpr Shaped attention_shape(const Arguments& a) { return shape_of_attention(a, no_context(a)); }
+PARALLEL_AHEAD constexpr Shaped ring_attention_shape(const Arguments& a) { return shape_of_attention(a); }
 PARALLEL_AHEAD constexpr Signatures attention_table(const Arguments& a) {
   Signatures rows{uniform_row(3, 2, Broadcast)};
   if (a.size(0, 0) > 1) rows.push_back(uniform_row(3, 2, split(0)));
@@ -115,6 +111,12 @@ PARALLEL_AHEAD constexpr Refusal keys_of_queries(const Arguments& entering) {
         return {Reason::keys_elsewhere, {queries.count, keys.count}, keys.axes[a]};
   }
   return {};
+}
+/// And a ring leads over one axis: asked of what enters, as also what was whole may be sliced.
+PARALLEL_AHEAD constexpr Refusal one_ring(const Arguments& entering) {
+  const AxisList axes = axes_of_sequence(entering);
+  return axes.size() < 2 ? keys_of_queries(entering)
+                         : Refusal{Reason::two_rings, {entering.size(0, 1), axes.size()}, axes[axes.size() - 1]};
 }
 PARALLEL_AHEAD constexpr std::int64_t attention_flops(
     const Arguments& a) {  // two products of s x t scores, half of them where causal
@@ -161,12 +163,13 @@ inline constexpr Operation attention{.name = "attention",
 inline constexpr Operation ring_attention{.name = "ring_attention",
                                           .shape = ring_attention_shape,
                                           .signatures = ring_attention_table,
-                                          .over_axes = keys_of_queries,
+                                          .over_axes = one_ring,
                                           .lower = attention_lower,
                                           .gradient = ring_attention_gradient,
                                           .flops = attention_flops,
                                           .rate = Rate::attention,
-                                          .ring = true};
+                                          .ring = true,
+                                          .like = &attention};
 /// (result, statistic, result, statistic): attention to two sets of keys, from that to each.
 inline constexpr Operation join_attention{.name = "join_attention"};
 PARALLEL_AHEAD constexpr void attention_lower(Lowering& l) {
@@ -193,12 +196,13 @@ constexpr double scale_of_scores(const Type& q) {
 }  // namespace operation
 
 /// How attention finds keys and values of other ranks, where an axis splits the sequence of queries, keys and values
-/// (context parallelism). N: elements of the keys and values of the whole sequence, n: ranks of the axis.
+/// (context parallelism). N: elements of the keys and values of the whole sequence, n: ranks of the axis. What is sent
+/// forward is sent backward again, but for a ring's, which sends twice that.
 enum class Context : std::uint8_t {
   none,      ///< not at all: refused
   gathered,  ///< keys and values are gathered, (n-1)/n N are sent; each rank has all of them
-  /// they come around in n - 1 rotations, (n-1)/n N are sent, the next under the current product; no rank has more than
-  /// two parts of them (ring attention)
+  /// they come around in n - 1 rotations, (n-1)/n N are sent, the next under the current product; a rank has no more
+  /// than two parts of them beside its own (ring attention)
   ring,
   /// queries, keys and values are brought to the heads by all-to-all, and the result back: (n-1)/n^2 of all four are
   /// sent; n divides the heads, of queries and of keys (Ulysses: Jacobs et al., 2023)

@@ -181,8 +181,11 @@ constexpr bool refuses_schedule() {
 /// Whether the compiler does not get through a pass. Asking is then the one error.
 template <class Program, Mesh mesh>
 constexpr bool refuses_size() {
-  if constexpr (building::applied<Program> < limits::asked_from)
+  constexpr bool unrolls = has_rings(GraphView(graph<Program>));  // as large as the mesh
+  if constexpr (!unrolls && building::applied<Program> < limits::asked_from)
     return false;
+  else if constexpr (unrolls && !limits::Computable<&unrolled_graph<Program, mesh>>)
+    return too_large<Program>();
   else if constexpr (!limits::Computable<&order_constant<Program, mesh>>)
     return too_large<Program>();
   else if constexpr (!limits::Computable<&assign_constant<Program, mesh>>)

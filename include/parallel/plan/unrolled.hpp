@@ -9,14 +9,16 @@
 
 namespace parallel::internals {
 
-/// Whether a program has a ring to unroll.
+/// Whether a program has a ring to unroll. What it was stays a node of the unrolled graph, outside of its order.
 constexpr bool has_rings(const GraphView& g) {
   for (const Node& n : g.nodes)
     if (n.operation->ring) return true;
   return false;
 }
 
-/// How many ranks along its ring a value has come: a rank has the part of the rank so many before it.
+/// How many ranks along its ring a value has come, of keys, values and what says which are seen: a rank has the part of
+/// the rank so many before it. Sums of gradients are counted from where they were added up last; nobody asks where they
+/// lie.
 constexpr int rotations(const GraphView& g, int value) {
   int n = 0;
   for (; g.maker(value).transition.collective == Collective::rotate; value = g.maker(value).operands[0]) ++n;
@@ -160,16 +162,32 @@ struct Unrolling {
       const List<int, max_node_operands> next = i + 1 < n_ ? rotated() : operands_;
       const int own = attend(operation::attention_derivative, i);
       if (i == 0) first = own;
-      queries = i == 0 ? own : sum(queries, own, 0, i + 1 < n_ ? -1 : results_[0]);
+      if (i + 1 == n_)
+        finish(queries, own, results_[0]);
+      else
+        queries = i == 0 ? in_float(own) : add_to(queries, own);
       for (int s = 0; s < 2 && i > 0; ++s)
-        moved[s] = rotate(i == 1 ? own + 1 + s : sum(moved[s], own + 1 + s, 1 + s), 1 + s);
+        moved[s] = rotate(i == 1 ? in_float(own + 1 + s) : add_to(moved[s], own + 1 + s), 1 + s);
       operands_ = next;
     }
-    for (int s = 0; s < 2; ++s) sum(moved[s], first + 1 + s, 1 + s, results_[1 + s]);
+    for (int s = 0; s < 2; ++s) finish(moved[s], first + 1 + s, results_[1 + s]);
   }
-  /// In the place of `a`, but for the last.
-  constexpr int sum(int a, int b, int like, int result = -1) {
-    return emit(result < 0 ? operation::accumulate : operation::add, {a, b}, {results_[like]}, result);
+  /// Terms in bf16 or f16 are added up in f32, and so they travel, as other sums over ranks.
+  constexpr int in_float(int value) {
+    const DType dtype = graph.values[value].type.dtype;
+    if (precise(dtype) == dtype) return value;
+    const int result = emit(operation::cast, {value}, {value});
+    graph.values[result].type.dtype = precise(dtype);
+    return result;
+  }
+  /// In the place of the sum.
+  constexpr int add_to(int sum, int term) { return emit(operation::accumulate, {sum, in_float(term)}, {sum}); }
+  /// The last term, which makes a value that is there.
+  constexpr void finish(int sum, int term, int result) {
+    if (graph.values[sum].type.dtype == graph.values[result].type.dtype)
+      emit(operation::add, {sum, term}, {result}, result);
+    else
+      emit(operation::cast, {add_to(sum, term)}, {result}, result);
   }
 
   Node ring_{};

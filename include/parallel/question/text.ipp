@@ -209,21 +209,13 @@ PARALLEL_INLINE std::string text(const Plan& plan) {
   plan.all.each([&](const Node& node, std::int64_t times) {
     const Transition& t = node.transition;
     const Source source = plan.graph.origin(node).source;
-    printing::Row row{
-        {std::string(name_of(node.phase)), "", std::string(name_of(t.collective)) + (t.maximum ? " max" : ""),
-         text(sending_axes(t.axes, plan.mesh)), text(plan.graph.value(node.operands[0]).type),
-         printing::bytes(static_cast<double>(plan.all.message(node))), printing::bytes(plan.all.sent(node)),
-         member_path(plan, node) +
-             (source.line > 0 ? ", " + file_name(source.file) + ":" + std::to_string(source.line) : "")}};
-    if (t.collective == Collective::rotate)  // those of a ring are one line
-      for (printing::Row& before : table.rows) {
-        row.cells[1] = before.cells[1];
-        if (before.cells != row.cells) continue;
-        before.cells[1] = std::to_string(std::stoll(before.cells[1]) + times);
-        return;
-      }
-    row.cells[1] = std::to_string(times);
-    table.rows.push_back(std::move(row));
+    table.rows.push_back(
+        {{std::string(name_of(node.phase)), std::to_string(times),
+          std::string(name_of(t.collective)) + (t.maximum ? " max" : ""), text(sending_axes(t.axes, plan.mesh)),
+          text(plan.graph.value(node.operands[0]).type), printing::bytes(static_cast<double>(plan.all.message(node))),
+          printing::bytes(plan.all.sent(node)),
+          member_path(plan, node) +
+              (source.line > 0 ? ", " + file_name(source.file) + ":" + std::to_string(source.line) : "")}});
   });
   return "plan for " + head_of(plan) + "\n\n" + table.text() + totals(plan);
 }

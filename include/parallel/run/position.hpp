@@ -73,11 +73,12 @@ class Position {
     View v;
     v.dtype = type.dtype;
     const LocalPart part = local_part(type.layout, plan_.mesh, rank_);
+    const int from = owner(g_, value, plan_.mesh, rank_);
     v.rank = part.size.size();
     for (int d = 0; d < v.rank; ++d) {
       const Dim& dim = type.layout.dims[d];
       v.size[d] = part.size[d];
-      v.offset[d] = d == part.flat_from ? part.before : offset(dim, plan_.mesh, owner(g_, value, plan_.mesh, rank_));
+      v.offset[d] = d == part.flat_from ? part.before : offset(dim, plan_.mesh, from);
       v.whole[d] = d == part.flat_from ? part.before + part.own : dim.size;
     }
     v.data = has_part(plan_, value, rank_) ? address(value) : nullptr;
