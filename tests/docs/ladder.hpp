@@ -35,6 +35,12 @@ namespace stored_split {
 namespace served {
 #include "../../examples/ladder/9_servers.cpp"
 }  // namespace served
+namespace in_two_dimensions {
+#include "../../examples/ladder/11_two_dimensions.cpp"
+}  // namespace in_two_dimensions
+namespace in_three_dimensions {
+#include "../../examples/ladder/12_three_dimensions.cpp"
+}  // namespace in_three_dimensions
 #undef main
 
 namespace beside_the_ladder {
@@ -86,5 +92,15 @@ struct ScatteredModel {
   }
 };
 using Scattered = Accumulate<hybrid::micro_batches, Training<ScatteredModel, AdamW, hybrid::Batch, hybrid::Batch>>;
+
+// Rung 11 two deep: two such grids, each with half of the examples.
+namespace deep {
+using in_two_dimensions::row, in_two_dimensions::column;
+inline constexpr Axis depth{"depth"};
+constexpr Dim examples = 32 / depth / row;
+constexpr Mesh mesh{depth = 2, row = 2, column = 2};
+using Batch = Tensor<float, Shape<examples, 8, width / column>>;
+using Step = AllStored<Training<in_two_dimensions::Model, AdamW, Batch, Batch>, Stored<row>>;
+}  // namespace deep
 
 }  // namespace beside_the_ladder

@@ -71,6 +71,8 @@ inline void print_rungs() {
   print_rung<hybrid::Step>("[hybrid](hybrid.md)", hybrid::mesh);
   print_rung<stored_split::Step>("[data, stored split](zero.md)", stored_split::mesh);
   print_rung<served::Step>("[a parameter server](servers.md)", served::mesh);
+  print_rung<in_two_dimensions::Step>("[two dimensions](grids.md)", in_two_dimensions::mesh);
+  print_rung<in_three_dimensions::Step>("[three dimensions](grids.md)", in_three_dimensions::mesh);
 }
 
 // Pictures and plans
