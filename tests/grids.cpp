@@ -20,15 +20,6 @@ constexpr int m = 128, k = 64, n = 256;
 constexpr double mk = m * k, kn = k * n, mn = m * n;
 constexpr auto per_pass = Gathered::per_pass;
 
-template <class Layer, class Cotangent, class X>
-using Alone = Training<program::Weighed<Layer>, Sgd, Tensor<float, Cotangent>, Wanted<float, X>>;
-template <class Layer>
-using Alone1 = Alone<Layer, Shape<m, n / column>, Shape<m, k>>;
-template <class Layer>
-using Alone2 = Alone<Layer, Shape<m / depth / row, n / column>, Shape<m / depth / row, k / column>>;
-template <class Layer>
-using Alone3 = Alone<Layer, Shape<m / row / depth, n / column>, Shape<m / row / column, k / depth>>;
-
 /// Elements that a rank sends by gathers and by scatters on an axis.
 struct Moved {
   double gathered = 0, scattered = 0;
@@ -52,23 +43,23 @@ struct TwoDimensions {
   static constexpr double x = (q - 1.0) / q * mk / d / q, a = (q - 1.0) / q * kn / q;
   static constexpr double over_depth = all_reduced(kn / (q * q), d), rest = beside(q * q * d, q*q) + over_depth;
 
-  static constexpr auto& kept = plan<Alone2<Linear<float, k, n, per_pass>>, grid(q, d)>;
+  static constexpr auto& kept = plan<Alone2<Linear<float, k, n, per_pass>, m, k, n>, grid(q, d)>;
   static_assert(moved(kept.forward, column) == Moved{x, 0} && moved(kept.forward, row) == Moved{a, 0});
   static_assert(moved(kept.backward, column) == Moved{0, x} && moved(kept.backward, row) == Moved{0, a});
   static_assert(equals<kept.backward.sent(all_reduce(depth)) / 4, over_depth>);
   static_assert(equals<kept.sent() / 4, 2 * (x + a) + rest>);  // and nothing else
 
-  static constexpr auto& x_kept = plan<Alone2<Linear<float, k, n>>, grid(q, d)>;
+  static constexpr auto& x_kept = plan<Alone2<Linear<float, k, n>, m, k, n>, grid(q, d)>;
   static_assert(moved(x_kept.backward, column) == Moved{0, x} && moved(x_kept.backward, row) == Moved{a, a});
   static_assert(equals<x_kept.sent() / 4, 2 * x + 3 * a + rest>);
 
-  static constexpr auto& again = plan<Alone2<GatheredAgain<Linear<float, k, n>>>, grid(q, d)>;
+  static constexpr auto& again = plan<Alone2<GatheredAgain<Linear<float, k, n>>, m, k, n>, grid(q, d)>;
   static_assert(moved(again.forward, column) == Moved{x, 0} && moved(again.forward, row) == Moved{a, 0});
   static_assert(moved(again.backward, column) == Moved{x, x} && moved(again.backward, row) == Moved{a, a});
   static_assert(equals<again.sent() / 4, 3 * (x + a) + rest>);
 
   // with every move written
-  static constexpr auto& written = plan<Alone2<Written<float, k, n>>, grid(q, d)>;
+  static constexpr auto& written = plan<Alone2<Written<float, k, n>, m, k, n>, grid(q, d)>;
   static_assert(moved(written.forward, column) == Moved{x, 0} && moved(written.forward, row) == Moved{a, 0});
   static_assert(moved(written.backward, column) == Moved{0, x} && moved(written.backward, row) == Moved{0, a});
   static_assert(equals<written.sent() / 4, kept.sent() / 4>);
@@ -97,13 +88,13 @@ struct ThreeDimensions {
   static constexpr double share = (q - 1.0) / (q * q * q), x = share * mk, a = share * kn, y = share * mn;
   static constexpr double rest = beside(q * q * q, q* q* q);
 
-  static constexpr auto& kept = plan<Alone3<Linear3<float, k, n, depth, column, per_pass>>, mesh>;
+  static constexpr auto& kept = plan<Alone3<Linear3<float, k, n, depth, column, per_pass>, m, k, n>, mesh>;
   static_assert(moved(kept.forward, column) == Moved{x, 0} && moved(kept.forward, row) == Moved{a, 0});
   static_assert(moved(kept.forward, depth) == Moved{0, y} && moved(kept.backward, depth) == Moved{y, 0});
   static_assert(moved(kept.backward, column) == Moved{0, x} && moved(kept.backward, row) == Moved{0, a});
   static_assert(equals<kept.sent() / 4, 2 * (x + a + y) + rest>);  // and nothing else
 
-  static constexpr auto& again = plan<Alone3<GatheredAgain<Linear3<float, k, n, depth, column>>>, mesh>;
+  static constexpr auto& again = plan<Alone3<GatheredAgain<Linear3<float, k, n, depth, column>>, m, k, n>, mesh>;
   static_assert(moved(again.backward, column) == Moved{x, x} && moved(again.backward, row) == Moved{a, a});
   static_assert(moved(again.forward, depth) == Moved{0, y} && moved(again.backward, depth) == Moved{y, 0});
   static_assert(equals<again.sent() / 4, 3 * (x + a) + 2 * y + rest>);
@@ -121,7 +112,7 @@ template struct ThreeDimensions<4>;
 /// On p ranks: columns of the matrix, all of what it is multiplied with.
 template <int p>
 struct OneDimension {
-  static constexpr auto& whole = plan<Alone1<Linear<float, k, n>>, Mesh{column = p}>;
+  static constexpr auto& whole = plan<Alone1<Linear<float, k, n>, m, k, n>, Mesh{column = p}>;
   static_assert(equals<whole.backward.sent(all_reduce(column)) / 4, all_reduced(mk, p)>);
   static_assert(equals<whole.sent() / 4, all_reduced(mk, p) + beside(p, p)>);
   static_assert(equals<whole.memory.of(Use::parameters) / 4, kn / p>);
@@ -145,8 +136,7 @@ void check_near(const std::vector<Array>& many, const std::vector<Array>& one) {
 
 template <class Layers, class X>
 std::vector<Array> pair_on(const Mesh& mesh) {
-  using Step = Training<program::Weighed<Layers>, KeepGradients, Tensor<double, X>, Wanted<double, X>>;
-  return program::outputs<Step>(mesh, [](auto& executor) {
+  return program::outputs<TrainedAlone<Layers, double, X, X, KeepGradients>>(mesh, [](auto& executor) {
     executor.input(0, program::numbers<double>(16 * 8, 1));
     executor.input(1, program::numbers<double>(16 * 8, 2));
   });

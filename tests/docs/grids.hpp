@@ -36,6 +36,22 @@ struct GatheredAgain {
   Layer layer;
   constexpr auto operator()(Distributed auto x) const { return layer(recompute(to<On<out, Broadcast>>(x))); }
 };
+/// Between what wants a gradient and what gives one.
+template <class Layer>
+struct Alone {
+  Layer layer;
+  constexpr auto operator()(Distributed auto x, Distributed auto gradient) const { return sum(layer(x) * gradient); }
+};
+template <class Layer, class T, class X, class Y, class Optimizer = Sgd>
+using TrainedAlone = Training<Alone<Layer>, Optimizer, Wanted<T, X>, Tensor<T, Y>>;
+/// The product of x[m, k] and a[k, n].
+template <class Layer, std::int64_t m, std::int64_t k, std::int64_t n>
+using Alone1 = TrainedAlone<Layer, float, Shape<m, k>, Shape<m, n / column>>;
+template <class Layer, std::int64_t m, std::int64_t k, std::int64_t n>
+using Alone2 = TrainedAlone<Layer, float, Shape<m / depth / row, k / column>, Shape<m / depth / row, n / column>>;
+template <class Layer, std::int64_t m, std::int64_t k, std::int64_t n>
+using Alone3 = TrainedAlone<Layer, float, Shape<m / row / column, k / depth>, Shape<m / row / depth, n / column>>;
+
 template <class First, class Second>
 struct Pair {
   First first;
@@ -130,13 +146,13 @@ struct Sizes {
   std::int64_t batch, context, width, heads, vocabulary;
   int layers;
 };
-/// Megatron-LM's, whose hidden state is whole, or split by tokens.
+/// Megatron-LM's, whose hidden state is whole, or split by tokens; where the mesh has rows, they share the examples.
 template <Sizes s>
-inline constexpr Grid one_dimension{.batch = s.batch,
-                                    .examples = s.batch,
+inline constexpr Grid one_dimension{.batch = s.batch / row,
+                                    .examples = s.batch / row,
                                     .tokens = s.context,
                                     .width = s.width,
-                                    .inside = s.batch,
+                                    .inside = s.batch / row,
                                     .rows = s.width,
                                     .heads = s.heads / column,
                                     .inner = 4 * s.width / column,

@@ -38,6 +38,12 @@ namespace served {
 namespace context_parallel {
 #include "../../examples/ladder/10_context.cpp"
 }  // namespace context_parallel
+namespace in_two_dimensions {
+#include "../../examples/ladder/11_two_dimensions.cpp"
+}  // namespace in_two_dimensions
+namespace in_three_dimensions {
+#include "../../examples/ladder/12_three_dimensions.cpp"
+}  // namespace in_three_dimensions
 #undef main
 
 namespace beside_the_ladder {
@@ -101,5 +107,15 @@ template <int heads>
 using Heads = Wanted<float, Shape<1, 1024 / sequence, heads, 64>>;
 template <Context how, int key_heads = 8>
 using Attending = Training<AttentionAlone<how>, KeepGradients, Heads<8>, Heads<key_heads>, Heads<key_heads>>;
+
+// Rung 11 two deep: two such grids, each with half of the examples.
+namespace deep {
+using in_two_dimensions::row, in_two_dimensions::column;
+inline constexpr Axis depth{"depth"};
+constexpr Dim examples = 32 / depth / row;
+constexpr Mesh mesh{depth = 2, row = 2, column = 2};
+using Batch = Tensor<float, Shape<examples, 8, width / column>>;
+using Step = AllStored<Training<in_two_dimensions::Model, AdamW, Batch, Batch>, Stored<row>>;
+}  // namespace deep
 
 }  // namespace beside_the_ladder

@@ -75,6 +75,8 @@ inline void print_rungs() {
   using Attends = context_parallel::Step;
   print_rung<Attends, Attends>("with attention, one rank", Mesh{});
   print_rung<Attends, Attends>("[context](context.md)", context_parallel::mesh);
+  print_rung<in_two_dimensions::Step>("[two dimensions](grids.md)", in_two_dimensions::mesh);
+  print_rung<in_three_dimensions::Step>("[three dimensions](grids.md)", in_three_dimensions::mesh);
 }
 
 // Pictures and plans

@@ -28,6 +28,7 @@
 #include "own_schedule.hpp"
 #include "precision.hpp"
 #include "print_exercises.hpp"
+#include "print_grids.hpp"
 #include "print_megatron.hpp"
 #include "print_parallelisms.hpp"
 #include "print_published.hpp"
@@ -375,6 +376,7 @@ int main() {
   offloading::print();
   megatron::print();
   parallelisms::print();
+  print_grids::print();
   own_schedule::print();
   print_exercises();
   print_published();
