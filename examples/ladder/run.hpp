@@ -64,14 +64,14 @@ void train(const Mesh& mesh, const std::string& record) {
     Recording recording(record, plan, world.rank());
     trainer.executor().record(recording);
     const View batch = trainer.executor().input(0);  // this rank's part, and the sizes of the whole
-    const auto row = static_cast<std::size_t>(batch.whole[batch.rank - 1]);
+    const auto numbers = static_cast<std::size_t>(batch.whole[batch.rank - 1]);
     std::size_t elements = 1;
     for (int d = 0; d < batch.rank; ++d) elements *= static_cast<std::size_t>(batch.whole[d]);
     std::vector<float> x(elements), y(elements);
     for (int step = 0; step <= 30; ++step) {
       for (std::size_t i = 0; i < x.size(); ++i) {
         x[i] = static_cast<float>(2 * random_uniform(7, static_cast<std::uint64_t>(step), i) - 1);
-        y[i / row * row + (i + 1) % row] = x[i] * x[i];
+        y[i / numbers * numbers + (i + 1) % numbers] = x[i] * x[i];
       }
       trainer.executor().input(0, x);
       trainer.executor().input(1, y);
