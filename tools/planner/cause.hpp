@@ -135,6 +135,7 @@ inline std::string brief(const GraphView& g, const Node& node) {
   switch (r.cause) {
     case Cause::written: words = "you wrote it"; break;
     case Cause::rule: words = "rule " + std::to_string(r.rule) + ", for " + operation; break;
+    case Cause::ring: return operation + "'s ring" + (r.conjugate ? ", for gradients" : r.again ? ", again" : "");
     case Cause::statistics: words = operation + "'s own"; break;
     case Cause::carried: words = "rule 7, the next layer"; break;
     case Cause::returned: words = "rule 7, the result"; break;
