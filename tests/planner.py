@@ -297,6 +297,20 @@ struct M {
 constexpr auto& p = plan<Training<M, AdamW, Tensor<float, Shape<8 / data, 16>>>, Mesh{data = 2}>;
 """)
         self.plan(stored, "--why", "up", says=["all_gather on data", "The parameter rests split on data (Stored)", "reduce_scatter on data"])
+        around = self.folder / "around.cpp"
+        around.write_text("""#include <parallel/parallel.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct M {
+  Parameter<float, Shape<4, 3, 2, 2>> in;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto all = matmul(x, in);
+    return mean(attention<true, Context::ring>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all)));
+  }
+};
+constexpr auto& p = plan<Training<M, AdamW, Tensor<float, Shape<2, 6 / sequence, 4>>>, Mesh{sequence = 3}>;
+""")
+        self.plan(around, "--why", "in", says=["rotate on sequence", "keys and values come around", "and the sums of their gradients behind them", "Context::gathered"])
         self.plan(stored, says=["Stored"])
         self.plan(stored, "-o", "/dev/full", code=74, says=["/dev/full"])
         self.plan(self.folder / "mlp_plans", "--mesh", "data=2,tensor=2", "--picture", "mlp.up", says=["[0:16, 32:64]"])
