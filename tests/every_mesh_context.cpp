@@ -10,7 +10,7 @@ bool shared_in_stages(const Mesh& mesh) { return shared(mesh) && staged(mesh); }
 }  // namespace
 
 TEST_CASE("a ring trains alike on all meshes whose ranks share the sequence") {
-  CHECK(meshes({2, 4}, shared_whole).size() == 12);
+  CHECK(meshes({2, 4}, shared_whole).size() == 14);
   check<4, 2, Context::ring>(meshes({2, 4}, shared_whole));
   check<4, 4 / stage, Context::ring>(meshes({2}, shared_in_stages));
 }
