@@ -60,7 +60,6 @@ constexpr bool around() {
   constexpr double part = static_cast<double>(state) / n;
   static_assert(equals<elements(p.forward, rotate), 2 * (n - 1) * part>);
   static_assert(equals<elements(p.backward, rotate), 4 * (n - 1) * part>);
-  static_assert(at_most<elements(p.all, rotate), 8 * (n - 1) * part>);
   static_assert(equals<p.forward.calls(rotate(sequence)), 2 * (n - 1)>);
   static_assert(equals<p.backward.calls(rotate(sequence)), 4 * (n - 1)>);
   static_assert(proven<p.uses_only(rotate(sequence), all_reduce(sequence))>);

@@ -123,7 +123,8 @@ inline std::string advice(const GraphView& g, const Node& node, const Reason& r,
     case Cause::written:
       return "Drop the to<...> and see what the rule derives instead, or write it where the value is smaller.";
     case Cause::ring:
-      return "Context::gathered gathers all keys and values at once, Context::ulysses brings all to the heads by all-to-all.";
+      return "Context::gathered gathers all keys and values at once, Context::ulysses brings all to the heads by "
+             "all-to-all.";
     case Cause::statistics:
       return "It vanishes where that dimension is whole on " + axes + ": write to<On<" + axis +
              ", Invariant>>(x) before, at the price of a gather.";

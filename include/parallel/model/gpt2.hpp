@@ -6,7 +6,8 @@
 namespace parallel::models {
 
 struct Gpt2Sizes {
-  /// positions; `1024 / tensor` is sequence parallelism (Korthikanti et al., 2022), `1024 / sequence` context parallelism
+  /// positions; `1024 / tensor` is sequence parallelism (Korthikanti et al., 2022), `1024 / sequence` context
+  /// parallelism
   Dim context = 1024;
   Context attention = Context::gathered;  ///< how keys of other ranks are found where an axis splits the context
   std::int64_t channels = 768;

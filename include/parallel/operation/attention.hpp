@@ -226,21 +226,25 @@ constexpr auto on_sequence(const X& x, Here here) {
   else
     return on_sequence<Like, done + 1>(to<OnAxis<Like::type.layout.dims[1].axes[done], split(1)>>(x, here), here);
 }
-template <Context context, class Q, class K, class V, class... Seen, class Attend>
-constexpr auto attend(Attend attend, Here here, const Q& q, const K& k, const V& v, const Seen&... seen) {
-  if constexpr (context == Context::gathered)
-    return attend(q, off_sequence<Broadcast>(k, here), off_sequence<Broadcast>(v, here),
-                  off_sequence<Broadcast>(seen, here)...);
-  else if constexpr (context == Context::ulysses)
-    return on_sequence<Q>(attend(off_sequence<split(2)>(q, here), off_sequence<split(2)>(k, here),
-                                 off_sequence<split(2)>(v, here), off_sequence<Broadcast>(seen, here)...),
-                          here);
-  else
-    return attend(q, k, v, seen...);
+/// Attention by a context; `seen`, if that is given, is the mask.
+template <Context context, bool causal, class Q, class K, class V, class... Seen>
+constexpr auto attend(double dropped, Here here, const Q& q, const K& k, const V& v, const Seen&... seen) {
+  constexpr auto none = Context::none;
+  if constexpr (context == Context::gathered) {
+    return attend<none, causal>(dropped, here, q, off_sequence<Broadcast>(k, here), off_sequence<Broadcast>(v, here),
+                                off_sequence<Broadcast>(seen, here)...);
+  } else if constexpr (context == Context::ulysses) {
+    return on_sequence<Q>(
+        attend<none, causal>(dropped, here, off_sequence<split(2)>(q, here), off_sequence<split(2)>(k, here),
+                             off_sequence<split(2)>(v, here), off_sequence<Broadcast>(seen, here)...),
+        here);
+  } else {
+    constexpr bool masked = sizeof...(Seen) > 0;
+    using Attend = std::conditional_t<context == Context::ring, Apply<operation::ring_attention, causal, masked, false>,
+                                      Apply<operation::attention, causal, masked, false>>;
+    return Attend{operation::scale_of_scores(Q::type), dropped}(here, q, k, v, seen...);
+  }
 }
-template <Context context, bool... attributes>
-using ApplyAttention = std::conditional_t<context == Context::ring, Apply<operation::ring_attention, attributes...>,
-                                          Apply<operation::attention, attributes...>>;
 }  // namespace internals
 
 /// softmax(q k^T / sqrt(size)) v for every head: q[batch, sequence, heads, size], k and v[batch, keys, groups, size]
@@ -249,24 +253,14 @@ using ApplyAttention = std::conditional_t<context == Context::ring, Apply<operat
 /// keys of other ranks are found where an axis splits the sequence; where none does it says nothing.
 template <bool causal = true, Context context = Context::none, Distributed Q, Distributed K, Distributed V>
 constexpr auto attention(const Q& q, const K& k, const V& v, double dropped = 0, Here here = {}) {
-  return internals::attend<context>(
-      [&](const auto&... x) {
-        return internals::ApplyAttention<context, causal, false, false>{operation::scale_of_scores(Q::type), dropped}(
-            here, x...);
-      },
-      here, q, k, v);
+  return internals::attend<context, causal>(dropped, here, q, k, v);
 }
 /// The same over the keys where seen[batch, keys], whole numbers, is not zero: padding. A query that sees no key gives
 /// zeros.
 template <bool causal = false, Context context = Context::none, Distributed Q, Distributed K, Distributed V,
           Distributed S>
 constexpr auto masked_attention(const Q& q, const K& k, const V& v, const S& seen, double dropped = 0, Here here = {}) {
-  return internals::attend<context>(
-      [&](const auto&... x) {
-        return internals::ApplyAttention<context, causal, true, false>{operation::scale_of_scores(Q::type), dropped}(
-            here, x...);
-      },
-      here, q, k, v, seen);
+  return internals::attend<context, causal>(dropped, here, q, k, v, seen);
 }
 /// Causal attention of queries that begin at `position`, a whole number, over all positions that k and v have room for:
 /// what is generated token by token. The result of a query that stands behind all of them is no number.

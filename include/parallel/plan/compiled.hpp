@@ -184,7 +184,7 @@ constexpr bool refuses_size() {
   constexpr bool unrolls = has_rings(GraphView(graph<Program>));  // as large as the mesh
   if constexpr (!unrolls && building::applied<Program> < limits::asked_from)
     return false;
-  else if constexpr (unrolls && !limits::Computable<&unrolled_graph<Program, mesh>>)
+  else if constexpr (unrolls && !limits::Computable<&in_room<&unrolled_graph<Program, mesh>>>)
     return too_large<Program>();
   else if constexpr (!limits::Computable<&order_constant<Program, mesh>>)
     return too_large<Program>();

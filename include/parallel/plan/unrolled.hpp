@@ -88,7 +88,7 @@ struct Unrolling {
     for (int r = 0; r < node.results; ++r) graph.values[node.result + r].node = number;
     if (node.operation != &operation::attention && node.operation != &operation::attention_derivative) {
       node.ints = {};
-      node.flops = graph.flops(node);
+      node.flops = graph.values[node.result].type.layout.elements();
     }
     graph.nodes.push_back(node);
     graph.order.push_back(number);
@@ -114,10 +114,7 @@ struct Unrolling {
   constexpr int attend(const Operation& operation, int i, int result = -1) {
     const std::int64_t all = ring_.flops;
     ring_.flops = flops_of_step(all, i);
-    List<int, max_results> like;
-    if (ring_.results == 2) like = {results_[0], results_[1]};
-    if (ring_.results == 3) like = {results_[0], results_[1], results_[2]};
-    const int made = emit(operation, operands_, like, result);
+    const int made = emit(operation, operands_, results_, result);
     ring_.flops = all;
     return made;
   }
