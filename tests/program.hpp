@@ -28,7 +28,7 @@ void gather(const View& v, Array& whole) {
   std::int64_t at[max_rank + 1]{};
   for (std::int64_t i = 0; i < v.elements(); ++i) {
     std::int64_t global = 0;
-    for (int d = 0; d < v.rank; ++d) global = global * v.whole[d] + v.offset[d] + at[d];
+    for (int d = 0; d < v.rank; ++d) global = global * v.whole[d] + v.at(d, at[d]);
     if constexpr (Half<T>)
       whole.data[static_cast<std::size_t>(global)] = static_cast<double>(static_cast<float>(v.as<T>()[i]));
     else

@@ -62,7 +62,7 @@ struct Layout {
   constexpr Layout with(const Axis* axis, Placement placement) const {
     Layout result;
     for (Dim d : dims) {
-      Dim kept(d.size);
+      Dim kept = d.whole();
       for (const Axis* a : d)
         if (a != axis) kept = kept / *a;
       result.dims.push_back(kept);
@@ -108,6 +108,11 @@ constexpr bool on_host(const Layout& layout) {
 /// The same parts, in the host's memory or the device's.
 constexpr Layout on_host(const Layout& layout, bool host) {
   return layout.with(&axes::host, host ? OnHost : Invariant);
+}
+/// The same, with dimensions that stand as another's do.
+constexpr Layout standing_as(Layout layout, const Layout& other) {
+  for (int d = 0; d < layout.rank(); ++d) layout.dims[d] = layout.dims[d].standing_as(other.dims[d]);
+  return layout;
 }
 /// Whether two tensors have the same full shape.
 constexpr bool same_extents(const Layout& a, const Layout& b) {

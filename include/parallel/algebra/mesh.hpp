@@ -107,6 +107,12 @@ constexpr std::int64_t offset(const Dim& dim, const Mesh& mesh, int rank) {
   return slice * local(dim, mesh);
 }
 
+/// How the elements of a dimension stand on a mesh.
+constexpr Standing standing(const Dim& dim, const Mesh& mesh) {
+  return dim.ordered() ? Standing{dim.order, dim.size, mesh.extent(dim.ordered_for)}
+                       : Standing{Order::contiguous, dim.size, 1};
+}
+
 /// What a rank holds of a tensor, as it lies: the extents of its part, of which the last is its share of the flat view
 /// where the tensor is split so.
 struct LocalPart {

@@ -26,7 +26,13 @@ PARALLEL_INLINE std::string text(const Type& type) {
     const Dim& dim = type.layout.dims[d];
     if (d > 0) result += ", ";
     result += std::to_string(dim.size);
-    for (const Axis* a : dim) (result += "/") += a->text();
+    const std::string order = dim.order == Order::zigzag ? "zigzag(" : "cyclic(";
+    if (dim.ordered() && !dim.split_by(dim.ordered_for)) ((result += " " + order) += dim.ordered_for->text()) += ")";
+    for (const Axis* a : dim)
+      if (a == dim.ordered_for)
+        ((result += "/" + order) += a->text()) += ")";
+      else
+        (result += "/") += a->text();
   }
   result += "]";
   for (const Placed& p : type.layout.others) {

@@ -67,6 +67,9 @@ namespace parallel {
   reason(not_divisible, "parallel: the mesh does not divide a dimension; choose an extent of the axis that divides it", extent, slices, valid_below, valid_above) \
   reason(stage_share, "parallel::Layers: what a stage has of the layers does not go into the chunks of its schedule, as interleaved<chunks> has them, or into the groups of its Recompute<layers>; choose a number of layers that stages times chunks times group divide, or a smaller group, Recompute<>", layers, stages, chunks, group) \
   reason(axis_unused, "parallel: an axis of the mesh is named by no annotation of the program; annotate a dimension with it, drop it from the mesh, or name a program that has it behind, derive<Predict, Step>(mesh)", extent) \
+  reason(order_within, "parallel: an axis that splits a dimension in an order is not the first that splits it; write it first, 64 / zigzag(sequence) / tensor, and one order for a dimension", extent) \
+  reason(order_unknown, "parallel: an operation goes along a dimension that stands in an order, as 64 / zigzag(sequence) does, where it needs the elements as they are counted; gather it before and bring it to order, in_order(to<On<sequence, Invariant>>(x)), or leave the order out of its Shape", dimension, dimensions) \
+  reason(orders_differ, "parallel: a dimension would change its order, zigzag, cyclic or as its elements are counted, while it is split; split it in one order everywhere, or gather it before, to<On<sequence, Invariant>>(x)", dimension, dimensions) \
   reason(axis_twice, "parallel: an axis is used twice in one tensor or mesh; name it once", times) \
   reason(same_name, "parallel: two axes have one name, and are two to the program; use one of them everywhere, parallel::axes for the names that it has, or rename yours", times) \
   reason(bad_extent, "parallel: an axis must have at least one rank; mend the mesh", extent) \

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <parallel/algebra/axis.hpp>
+#include <parallel/algebra/order.hpp>
 
 namespace parallel {
 namespace internals {
@@ -19,19 +19,23 @@ constexpr void no_extent() {
 }
 }  // namespace internals
 
-/// One dimension: its full logical extent, and the axes that split it, outermost first (`4096 / data / sequence`). It
-/// iterates over its axes.
+/// One dimension: its full logical extent, and the axes that split it, outermost first (`4096 / data / sequence`), in
+/// what order. It iterates over its axes.
 struct Dim {
   std::int64_t size = 1;
   const Axis* axes[internals::max_nesting]{};
   int count = 0;  ///< how many axes split it
+  /// how its elements stand, for the ranks of `ordered_for`; they stand so also where it is whole
+  Order order = Order::contiguous;
+  const Axis* ordered_for = nullptr;
 
   constexpr Dim() = default;
   constexpr Dim(std::int64_t n) : size(n) {}
   template <class Alone>
   requires(std::is_same_v<Alone, Axis>) constexpr Dim(const Alone&) { internals::no_extent<Alone>(); }
-  constexpr Dim(std::int64_t n, const Axis* const (&a)[internals::max_nesting], int c)
-      : size(n), axes{a[0], a[1], a[2]}, count(c) {}
+  constexpr Dim(std::int64_t n, const Axis* const (&a)[internals::max_nesting], int c, Order o = Order::contiguous,
+                const Axis* f = nullptr)
+      : size(n), axes{a[0], a[1], a[2]}, count(c), order(o), ordered_for(f) {}
   constexpr bool operator==(const Dim&) const = default;
 
   constexpr const Axis* const* begin() const { return axes; }
@@ -42,12 +46,31 @@ struct Dim {
     return false;
   }
   constexpr bool innermost(const Axis* axis) const { return count > 0 && axes[count - 1] == axis; }
+  constexpr bool ordered() const { return ordered_for != nullptr; }
+  constexpr bool ordered_as(const Dim& other) const {
+    return order == other.order && ordered_for == other.ordered_for;
+  }
+  /// The same, whole, as it stands.
+  constexpr Dim whole() const { return Dim(size).standing_as(*this); }
+  /// The same, standing as another does.
+  constexpr Dim standing_as(const Dim& other) const {
+    Dim result = *this;
+    result.order = other.order;
+    result.ordered_for = other.ordered_for;
+    return result;
+  }
 };
 
 /// `3072 / tensor`: the dimension is split over the axis, within the axes that already split it.
 constexpr Dim operator/(Dim dim, const Axis& axis) {
   dim.axes[dim.count++] = &axis;
   return dim;
+}
+/// `64 / zigzag(sequence)`: the same, and the dimension stands in an order for the axis. It is the first that splits it.
+constexpr Dim operator/(Dim dim, const Ordered& by) {
+  dim.order = by.order;
+  dim.ordered_for = by.axis;
+  return dim / *by.axis;
 }
 
 template <class Number>

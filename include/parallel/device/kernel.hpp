@@ -1,5 +1,6 @@
 // What a kernel gets: the rank's parts of its operands and results, told where they lie in the full tensors.
 #pragma once
+#include <algorithm>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -41,6 +42,19 @@ struct View {
   /// extents of the full tensor; of a share of a flat view where the rank's elements end, behind which is padding
   std::int64_t whole[max_rank + 1]{};
 
+  /// how the dimensions of the full tensor stand, and for how many ranks: `at`
+  Order order[max_rank + 1]{};
+  int ranks[max_rank + 1]{};
+
+  /// How dimension d of the full tensor stands.
+  Standing standing(int d) const { return {order[d], whole[d], order[d] == Order::contiguous ? 1 : ranks[d]}; }
+  /// Which element of dimension d of the full tensor stands at index i of the part.
+  std::int64_t at(int d, std::int64_t i) const { return standing(d).element(offset[d] + i); }
+  /// How many indices from i on have elements that stand beside each other in the full tensor too.
+  std::int64_t run(int d, std::int64_t i) const { return std::min(standing(d).run(offset[d] + i), size[d] - i); }
+  /// How many indices of a part within one rank's slice have elements before one.
+  std::int64_t below(int d, std::int64_t element) const;
+
   /// The elements. Throws Failure where T is an element type, and not the view's; bytes are of any, and a struct of a
   /// kernel's own is what it lays into them.
   template <class T>
@@ -81,6 +95,17 @@ struct View {
     return n;
   }
 };
+
+inline std::int64_t View::below(int d, std::int64_t element) const {
+  if (order[d] == Order::contiguous) return std::clamp<std::int64_t>(element - offset[d], 0, size[d]);
+  std::int64_t first = 0, last = size[d];
+  while (first < last)  // within a slice elements ascend
+    if (const std::int64_t middle = (first + last) / 2; at(d, middle) < element)
+      first = middle + 1;
+    else
+      last = middle;
+  return first;
+}
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_view(const char* list, int asked, int count) {
   throw Failure("a kernel asks for call." + std::string(list) + "[" + std::to_string(asked) + "], but has " +

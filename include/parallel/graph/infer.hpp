@@ -117,6 +117,40 @@ constexpr Signatures flat_rows(const Signatures& rows, const Arguments& a, const
   return {flat};
 }
 
+/// In what orders dimensions stand: a row that splits a dimension treats its slices alike, so the operation treats its
+/// elements alike, and what the row splits along with it stands in the same order; of a row that communicates, as a ring, what
+/// has as many elements. What is whole is brought to that. An operation that counts elements of a dimension which it splits refuses orders of its own.
+constexpr Refusal stand(Inference& result, const Arguments& a, const Signatures& rows) {
+  for (int i = 0; i < a.types.size(); ++i)
+    for (int d = 0; d < a.rank(i); ++d) {
+      const Dim as = a.dims(i)[d];
+      if (!as.ordered()) continue;
+      bool stands = false, slices = false;
+      for (const Signature& row : rows) {
+        if (stands || !(row.operands[i] == split(d))) continue;
+        List<Dim*, max_operands + max_results> along;
+        for (int j = 0; j < a.types.size(); ++j)
+          if (const Placement p = row.operands[j]; p.split()) along.push_back(&result.to[j].dims[p.dim]);
+        const int entering = along.size();
+        for (int r = 0; r < result.results.size(); ++r)
+          if (const Placement p = row.results[r]; p.split()) along.push_back(&result.results[r].layout.dims[p.dim]);
+        bool alike = true, agree = true;
+        for (int j = 0; j < along.size(); ++j) {
+          const Dim& dim = *along[j];
+          alike = alike && (row.communicates || dim.size == as.size);
+          agree = agree && (j >= entering || dim.size != as.size || dim.ordered_as(as) ||
+                            (!dim.ordered() && dim.count == 0));
+        }
+        slices = slices || alike;
+        stands = alike && agree;
+        for (Dim* dim : along)
+          if (stands && dim->size == as.size) *dim = dim->standing_as(as);
+      }
+      if (!stands) return {slices ? Reason::orders_differ : Reason::order_unknown, {d, a.rank(i)}, as.ordered_for};
+    }
+  return {};
+}
+
 /// How the rule lets an operation be applied, or why not: without a program, for whoever asks what it would do.
 constexpr Inference infer(const Operation& operation, const Arguments& a) {
   Inference result;
@@ -146,6 +180,10 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
       refuse({Reason::operation_table, {row.operands.size(), row.results.size()}});
       return result;
     }
+  if (const Refusal refusal = stand(result, a, rows)) {
+    refuse(refusal);
+    return result;
+  }
   result.axes = internals::axes_of(a);
   if (const Axis* axis = namesake(result.axes)) {
     refuse({Reason::same_name, {2}, axis});
@@ -190,7 +228,7 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
   }
   for (int i = 0; i < a.types.size(); ++i)
     if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) ||
-        !route(a.types[i].layout, result.to[i]).arrives)
+        !route(standing_as(a.types[i].layout, result.to[i]), result.to[i]).arrives)
       refuse({Reason::nested_otherwise, {i, a.types[i].layout.rank()}});
   if (!result.refusal && operation.over_axes != nullptr) {
     Arguments entering = a;

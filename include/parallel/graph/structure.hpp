@@ -25,6 +25,8 @@ inline constexpr Operation stacked{.name = "stacked", .computes = false, .struct
 inline constexpr Operation copy{.name = "copy", .structural = Structural::copy};
 /// the same values in another element type
 inline constexpr Operation cast{.name = "cast"};
+/// the elements of dimension ints[0] in another order: its operand says from which, its result to which
+inline constexpr Operation reorder{.name = "reorder"};
 /// (term, sum): a cast of a sum over ranks back to the type that its terms had before they were cast. Where one rank
 /// adds it is the term itself.
 inline constexpr Operation rounded{.name = "rounded", .structural = Structural::rounded};

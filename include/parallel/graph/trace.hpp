@@ -153,11 +153,35 @@ class Trace {
       if (!(first == to)) value = enter(value, first);
     }
     const Layout from = graph.values[value].type.layout;
+    for (int d = 0; d < to.rank(); ++d)
+      if (!from.dims[d].ordered_as(to.dims[d])) return entered_in_order(value, to, d);
     const Route way = route(from, to);
     if (on_host(from) && on_host(to) && exchanges(from, way))  // ranks exchange what lies on their devices
       return enter(enter(enter(value, on_host(from, false)), on_host(to, false)), to);
     for (const Hop& hop : way.hops) value = move(value, hop.axes, hop.to);
     return value;
+  }
+
+  /// A value at a layout in which dimension d, and maybe others, stand in another order. That changes where the dimension
+  /// is whole, and after everything else but what splits it has come to where it is to be.
+  constexpr int entered_in_order(int value, const Layout& to, int d) {
+    const Layout from = graph.values[value].type.layout;
+    Layout whole = to;
+    for (const Axis* a : to.dims[d])
+      whole = whole.with(a, from.on(a).flat || from.on(a).kind == PlacementKind::at ? Invariant : from.on(a));
+    whole.dims[d] = whole.dims[d].standing_as(from.dims[d]);
+    return enter(reorder(enter(value, whole), d, to.dims[d]), to);
+  }
+  /// The elements of a dimension in another order.
+  constexpr int reorder(int value, int d, const Dim& standing) {
+    const Value before = graph.values[value];
+    const int here = member;
+    member = before.member;
+    Type type = before.type;
+    type.layout.dims[d] = type.layout.dims[d].standing_as(standing);
+    const int result = emit(operation::reorder, {value}, {type}, before.kind, {d}, 0, 0, before.region);
+    member = here;
+    return result;
   }
 
   /// Whether a value is a stack of layers, more than vectors, that are not shared out over stages.

@@ -196,7 +196,7 @@ constexpr bool accept() {
   } else if constexpr (is_layers<M>) {
     constexpr Dim depth = layers_of<M>;
     constexpr Reason reason = depth.size < 1                        ? Reason::bad_dimension
-                              : depth.count > 1                     ? Reason::layers_split
+                              : depth.count > 1 || depth.ordered()  ? Reason::layers_split
                               : has_loop<decltype(M::block)>()      ? Reason::nested_layers
                               : !has_words_of_layers<M>             ? Reason::layers_words
                               : !fits(recomputed_in<M>, depth.size) ? Reason::recompute_words
@@ -209,7 +209,7 @@ constexpr bool accept() {
   } else if constexpr (is_scan<M>) {
     constexpr Dim steps = steps_of<M>;
     constexpr Reason reason = steps.size < 1                          ? Reason::bad_dimension
-                              : steps.count > 0                       ? Reason::steps_split
+                              : steps.count > 0 || steps.ordered()    ? Reason::steps_split
                               : has_loop<decltype(M::cell)>()         ? Reason::nested_layers
                               : !has_words_of_scan<M>                 ? Reason::layers_words
                               : !fits(recomputed_over<M>, steps.size) ? Reason::recompute_words

@@ -107,6 +107,8 @@ class Reader {
     d.size = number();
     d.count = whole(0, max_nesting);
     for (int i = 0; i < d.count; ++i) d.axes[i] = &at(carried_->axes);
+    field(d.order);
+    d.ordered_for = d.order == Order::contiguous ? nullptr : &at(carried_->axes);
   }
   void field(const Axis*& a) {
     const int i = whole(-1, static_cast<std::int64_t>(carried_->axes.size()) - 1);

@@ -36,6 +36,7 @@ inline void check_type(const Type& type) {
   };
   for (const Dim& d : type.layout.dims) {
     require(d.size >= 1 && d.size <= std::int64_t{1} << 44, "a dimension is out of range");
+    require((d.order == Order::contiguous) != d.ordered(), "a dimension stands in an order for no axis");
     for (const Axis* a : d) once(a);
   }
   int flat = -1;

@@ -8,7 +8,10 @@ namespace PARALLEL_SHARED operation {
 // x                 argmax, argmin
 // S, over           I, by two exchanges
 // S, kept           S
-PARALLEL_AHEAD constexpr Shaped position_shape(const Arguments& a) { return reduce_shape(a, DType::i32); }
+PARALLEL_AHEAD constexpr Shaped position_shape(const Arguments& a) {
+  const Shaped shaped = reduce_shape(a, DType::i32);
+  return {shaped.results, shaped.refusal ? shaped.refusal : counted(a, 0, a.ints[0])};
+}
 PARALLEL_AHEAD constexpr void argmax_lower(Lowering&);
 PARALLEL_AHEAD constexpr void argmin_lower(Lowering&);
 /// Along dimension ints[0].

@@ -47,6 +47,8 @@ constexpr Refusal refused_attention(const Arguments& a) {
   }
   if (attending.positioned && a.rank(attending.scalars() - 1) != 0)
     return {Reason::wrong_rank, {a.rank(attending.scalars() - 1), 0}};
+  for (int i = 0; i < 3; ++i)
+    if (const Refusal refusal = counted(a, i, 2)) return refusal;
   for (int i = 3; i < a.types.size(); ++i)
     if (whole_numbers(a, i)) return whole_numbers(a, i);
   for (int i = 1; i < 3; ++i)
@@ -103,6 +105,9 @@ PARALLEL_AHEAD constexpr Signatures ring_attention_table(const Arguments& a) {
 /// in their order. Then the key heads that a rank has are those which its query heads ask for, and each further axis
 /// finds all of them.
 PARALLEL_AHEAD constexpr Refusal keys_of_queries(const Arguments& entering) {
+  for (int i = 0; i < 3; ++i)  // which keys a query sees is where those of a rank end: they ascend within its slice
+    if (const Dim& dim = entering.dims(i)[1]; dim.ordered() && !(dim.count > 0 && dim.axes[0] == dim.ordered_for))
+      return counted(entering, i, 1);
   const Dim& queries = entering.dims(0)[2];
   for (int i = 1; i < 3; ++i) {
     const Dim& keys = entering.dims(i)[2];
@@ -209,20 +214,24 @@ enum class Context : std::uint8_t {
   ulysses,
 };
 namespace internals {
-/// Moved on every axis that splits dimension 1, the innermost first.
+/// Moved on every axis that splits dimension 1, the innermost first, and brought to order.
 template <Placement where, Distributed X>
 constexpr auto off_sequence(const X& x, Here here) {
-  if constexpr (X::kind == Kind::refused || X::type.layout.rank() < 2 || X::type.layout.dims[1].count == 0)
+  if constexpr (X::kind == Kind::refused || X::type.layout.rank() < 2)
     return x;
+  else if constexpr (X::type.layout.dims[1].count == 0)
+    return in_order(x, here);
   else
     return off_sequence<where>(
         to<OnAxis<X::type.layout.dims[1].axes[X::type.layout.dims[1].count - 1], where>>(x, here), here);
 }
-/// Back on the axes that split dimension 1 of Like, the outermost first.
+/// Back in the order and on the axes of dimension 1 of Like, the outermost first.
 template <class Like, int done = 0, Distributed X>
 constexpr auto on_sequence(const X& x, Here here) {
   if constexpr (X::kind == Kind::refused || Like::type.layout.rank() < 2 || done == Like::type.layout.dims[1].count)
     return x;
+  else if constexpr (!X::type.layout.dims[1].ordered_as(Like::type.layout.dims[1]))
+    return on_sequence<Like>(to<spelling::StandingAs<1, Like::type.layout.dims[1].whole()>>(x, here), here);
   else
     return on_sequence<Like, done + 1>(to<OnAxis<Like::type.layout.dims[1].axes[done], split(1)>>(x, here), here);
 }

@@ -27,6 +27,7 @@ PARALLEL_AHEAD constexpr Shaped cross_entropy_shape(const Arguments& a) {
   const Classes classes(a.ints);
   if (classes.count < 1 || classes.count > a.size(0, a.rank(1)))
     return {{result}, {Reason::classes, {classes.count, a.size(0, a.rank(1))}}};
+  if (const Refusal refusal = counted(a, 0, a.rank(1))) return {{result}, refusal};
   return {{result}, whole_numbers(a, 1)};
 }
 PARALLEL_AHEAD constexpr Signatures cross_entropy_table(const Arguments& a) {

@@ -99,7 +99,10 @@ template <class S, class... Annotation>
 constexpr Refusal refused_annotation(int rank = S::rank) {
   if (S::rank > max_rank) return {Reason::wrong_rank, {S::rank, max_rank}};
   for (int d = 0; d < S::rank; ++d)
-    if (S::dims[d].size < 1) return {Reason::bad_dimension, {S::dims[d].size}};
+    if (S::dims[d].size < 1)
+      return {Reason::bad_dimension, {S::dims[d].size}};
+    else if (const Dim& dim = S::dims[d]; dim.ordered() && dim.axes[0] != dim.ordered_for)
+      return {Reason::order_within, {dim.size}, dim.ordered_for};
   List<const Axis*, max_rank * max_nesting + sizeof...(Annotation)> named;
   for (int d = 0; d < S::rank; ++d)
     for (const Axis* axis : S::dims[d]) named.push_back(axis);

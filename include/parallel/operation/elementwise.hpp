@@ -11,6 +11,11 @@ namespace PARALLEL_SHARED operation {
 constexpr Refusal whole_numbers(const Arguments& a, int i) {
   return a.types[i].dtype == DType::i32 ? Refusal{} : Refusal{Reason::whole_numbers, {bytes_of(a.types[i].dtype)}};
 }
+/// Of an operation that counts the elements of a dimension which it may split: whether they stand as they are counted.
+constexpr Refusal counted(const Arguments& a, int i, std::int64_t d) {
+  if (d < 0 || d >= a.rank(i) || !a.dims(i)[static_cast<int>(d)].ordered()) return {};
+  return {Reason::order_unknown, {d, a.rank(i)}, a.dims(i)[static_cast<int>(d)].ordered_for};
+}
 /// Whether the operands from `first` on have one element type.
 constexpr Refusal one_element_type(const Arguments& a, int first = 0) {
   const DType dtype = a.types[first].dtype;

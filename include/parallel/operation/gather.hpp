@@ -21,7 +21,8 @@ constexpr Refusal picks(const Arguments& a, int dim) {
   return whole_numbers(a, 0);
 }
 PARALLEL_AHEAD constexpr Shaped gather_shape(const Arguments& a) {
-  return {{{a.types[1].dtype, a.types[0].layout.unplaced()}}, picks(a, static_cast<int>(a.ints[0]))};
+  const Refusal ill = picks(a, static_cast<int>(a.ints[0]));
+  return {{{a.types[1].dtype, a.types[0].layout.unplaced()}}, ill ? ill : counted(a, 1, a.ints[0])};
 }
 /// Rows that split a dimension in common, and those that `along` adds.
 constexpr Signatures picking_rows(const Arguments& a, const Signatures& along) {

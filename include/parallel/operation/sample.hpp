@@ -24,6 +24,7 @@ PARALLEL_AHEAD constexpr Shaped sample_shape(const Arguments& a) {
   if (a.rank(0) < 1) return {{result}, {Reason::wrong_rank, {a.rank(0), 1}}};
   const std::int64_t classes = a.size(0, a.rank(0) - 1);
   --result.layout.dims.count;
+  if (const Refusal refusal = counted(a, 0, a.rank(0) - 1)) return {{result}, refusal};
   if (classes > most_classes) return {{result}, {Reason::slice_range, {0, classes, most_classes}}};
   if (a.ints[1] < 1 || a.ints[1] > classes) return {{result}, {Reason::slice_range, {0, a.ints[1], classes}}};
   return {{result}, {}};

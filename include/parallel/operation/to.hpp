@@ -5,11 +5,28 @@
 namespace parallel {
 namespace internals {
 namespace spelling {
+/// A word of `to`: dimension d stands as another does.
+template <int d, Dim as>
+struct StandingAs {
+  static constexpr const Axis* axis = nullptr;
+  static constexpr Placement placement{};
+};
+template <class Word>
+struct Said {
+  static constexpr Layout of(const Layout& layout) { return layout.with(Word::axis, Word::placement); }
+};
+template <int d, Dim as>
+struct Said<StandingAs<d, as>> {
+  static constexpr Layout of(Layout layout) {
+    layout.dims[d] = layout.dims[d].standing_as(as);
+    return layout;
+  }
+};
 template <class X, class... Placed>
 struct Target {
   static constexpr Layout layout = [] {
     Layout l = X::type.layout;
-    ((l = l.with(Placed::axis, Placed::placement)), ...);
+    ((l = Said<Placed>::of(l)), ...);
     return l;
   }();
   static constexpr Refusal refusal = refused_annotation<Shape<>, Placed...>(X::type.layout.rank());
@@ -25,12 +42,16 @@ constexpr Refusal refused_move(const Type& from, const Layout& to) {
   for (int d = 0; d < to.rank(); ++d)
     if (from.layout.dims[d].size != to.dims[d].size)
       return {Reason::shapes_differ, {from.layout.dims[d].size, to.dims[d].size}};
+  for (int d = 0; d < to.rank(); ++d)
+    if (const Dim &now = from.layout.dims[d], &then = to.dims[d];
+        !now.ordered_as(then) && (now.ordered() || now.count > 0) && (then.ordered() || then.count > 0))
+      return {Reason::orders_differ, {d, to.rank()}, now.ordered() ? now.ordered_for : then.ordered_for};
   AxisList axes;
   from.layout.collect(axes);
   for (const Axis* a : axes)
     if (from.layout.on(a) == Broadcast && to.on(a) == Invariant)
       return {Reason::never_invariant, {bytes_of(from.dtype)}, a};
-  if (!route(from.layout, to).arrives) return {Reason::nested_otherwise, {0, to.rank()}};
+  if (!route(standing_as(from.layout, to), to).arrives) return {Reason::nested_otherwise, {0, to.rank()}};
   return {};
 }
 template <class X, class... Placed>
@@ -67,6 +88,17 @@ constexpr auto to(const X& x, Here here = {}) {
                                          .type = &Types::value.results[0],
                                          .where = here})};
   }
+}
+
+/// x with all its dimensions standing as their elements are counted. Those that stand in an order must be whole.
+template <int from = 0, Distributed X>
+constexpr auto in_order(const X& x, Here here = {}) {
+  if constexpr (X::kind == Kind::refused || from >= X::type.layout.rank())
+    return x;
+  else if constexpr (X::type.layout.dims[from].ordered())
+    return in_order<from + 1>(to<internals::spelling::StandingAs<from, Dim{}>>(x, here), here);
+  else
+    return in_order<from + 1>(x, here);
 }
 
 /// x, and the word that the backward pass is to compute it again instead of keeping it (Chen et al., 2016): from what

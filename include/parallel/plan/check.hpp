@@ -34,11 +34,13 @@ constexpr bool names(const GraphView& g, const Axis* axis) {
 constexpr int chunks_of(const GraphView& g, const Dim& dim, const Mesh& mesh) {
   return g.stages != nullptr && dim.split_by(g.stages) && mesh.extent(g.stages) > 1 ? g.schedule->chunks : 1;
 }
-/// Into how many slices a dimension is cut: by its axes, and layers over stages also into the schedule's chunks, and
+/// Into how many slices a dimension is cut: by its axes, in zigzag into halves of theirs, and layers over stages also into the schedule's chunks, and
 /// those into what one iteration takes.
 constexpr std::int64_t slices(const GraphView& g, const Dim& dim, const Mesh& mesh) {
   const bool staged = g.stages != nullptr && dim.split_by(g.stages);
-  return degree(dim, mesh) * chunks_of(g, dim, mesh) * (staged ? g.staged_layers().blocks : 1);
+  const int halves = dim.order == Order::zigzag && mesh.extent(dim.ordered_for) > 1 ? 2 : 1;
+  if (dim.count == 0) return dim.ordered() ? mesh.extent(dim.ordered_for) * halves : 1;
+  return degree(dim, mesh) * halves * chunks_of(g, dim, mesh) * (staged ? g.staged_layers().blocks : 1);
 }
 
 /// Whether a mesh with so many ranks on an axis divides everything that the axis splits.
@@ -238,7 +240,7 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
       const std::int64_t n = slices(g, layout.dims[d], mesh);
       if (layout.dims[d].size % n == 0 || (mesh.cut.axis != nullptr && layout.dims[d].split_by(mesh.cut.axis)))
         continue;
-      const Axis* axis = layout.dims[d].axes[layout.dims[d].count - 1];
+      const Axis* axis = layout.dims[d].count == 0 ? layout.dims[d].ordered_for : layout.dims[d].axes[layout.dims[d].count - 1];
       const std::int64_t extent = layout.dims[d].size;
       if (g.stages != nullptr && layout.dims[d].split_by(g.stages) && extent % degree(layout.dims[d], mesh) == 0)
         return {{Reason::stage_share,

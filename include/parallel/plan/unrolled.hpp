@@ -106,9 +106,10 @@ struct Unrolling {
     return result;
   }
   /// The arithmetic of a step: in the first each rank has the keys of its own positions, of which causal queries see
-  /// half, in the i-th behind it n - i ranks those of earlier positions, the others none that they see.
+  /// half, in the i-th behind it n - i ranks those of earlier positions, the others none that they see; where positions
+  /// stand in an order all ranks see half of them in each.
   constexpr std::int64_t flops_of_step(std::int64_t all, int i) const {
-    if (ring_.ints[0] == 0 || i == 0) return all / n_;
+    if (ring_.ints[0] == 0 || i == 0 || balanced_) return all / n_;
     return all / n_ * 2 * (n_ - i) / n_;
   }
   constexpr int attend(const Operation& operation, int i, int result = -1) {
@@ -134,6 +135,7 @@ struct Unrolling {
     for (int r = 0; r < ring.results; ++r) results_.push_back(ring.result + r);
     axis_ = graph.values[operands_[1]].type.layout.dims[1].axes[0];
     n_ = mesh.extent(axis_);
+    balanced_ = graph.values[operands_[1]].type.layout.dims[1].ordered();
     const bool back = ring.results == 3;
     if (n_ == 1)
       attend(back ? operation::attention_derivative : operation::attention, 0, ring.result);
@@ -192,6 +194,7 @@ struct Unrolling {
   List<int, max_results> results_{};
   const Axis* axis_ = nullptr;
   int n_ = 1;
+  bool balanced_ = false;
 };
 }  // namespace unrolling
 

@@ -155,6 +155,11 @@ class Differentiation {
       const int o = node.operands[0];
       const bool kept = trace_.sums.keeps_gradients() && trace_.graph.values[o].kind == Kind::parameter;
       if (trace_.graph.values[o].differentiable) add(o, kept ? from[0] : trace_.cast(from[0], dtype(o)));
+    } else if (node.operation == &operation::reorder) {
+      const int o = node.operands[0], d = static_cast<int>(node.ints[0]);
+      if (!trace_.graph.values[o].differentiable) return;
+      const int gradient = trace_.reorder(from[0], d, trace_.graph.values[o].type.layout.dims[d]);
+      add(o, trace_.enter(gradient, trace_.gradient_layout(o)));
     } else if (node.is(Structural::rounded)) {
       add(node.operands[1], from[0]);
     } else if (node.is(Structural::move)) {

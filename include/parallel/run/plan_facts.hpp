@@ -27,6 +27,10 @@ void type(Out& out, const Type& t) {
   for (const Dim& d : t.layout.dims) {
     out.word(d.size);
     for (const Axis* a : d) out.name(a->text());
+    if (d.ordered()) {
+      out.word(static_cast<int>(d.order));
+      out.name(d.ordered_for->text());
+    }
   }
   for (const Placed& p : t.layout.others) {
     out.name(p.axis->text());

@@ -80,6 +80,10 @@ class Position {
       v.size[d] = part.size[d];
       v.offset[d] = d == part.flat_from ? part.before : offset(dim, plan_.mesh, from);
       v.whole[d] = d == part.flat_from ? part.before + part.own : dim.size;
+      if (d != part.flat_from && dim.ordered()) {
+        v.order[d] = dim.order;
+        v.ranks[d] = plan_.mesh.extent(dim.ordered_for);
+      }
     }
     v.data = has_part(plan_, value, rank_) ? address(value) : nullptr;
     return v;
@@ -94,6 +98,8 @@ class Position {
       v.size[d] = v.size[d - 1];
       v.offset[d] = v.offset[d - 1];
       v.whole[d] = v.whole[d - 1];
+      v.order[d] = v.order[d - 1];
+      v.ranks[d] = v.ranks[d - 1];
     }
     v.size[0] = v.whole[0] = chunks;
     v.offset[0] = 0;

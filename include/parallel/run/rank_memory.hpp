@@ -272,7 +272,7 @@ class RankMemory {
     const auto in_whole = [&](std::size_t i) {
       std::int64_t whole = 0, stride = 1, rest = static_cast<std::int64_t>(i);
       for (int d = v.rank - 1; d >= 0; --d) {
-        whole += (v.offset[d] + rest % v.size[d]) * stride;
+        whole += v.at(d, rest % v.size[d]) * stride;
         rest /= v.size[d];
         stride *= v.whole[d];
       }
@@ -280,7 +280,7 @@ class RankMemory {
     };
     check_indices({v.as<const int>(), static_cast<std::size_t>(v.elements())}, own.ranges, position, in_whole);
   }
-  /// Has a callable make this rank's part.
+  /// Makes this rank's part run by run: by a callable, or out of a whole tensor whose elements stand in an order here.
   void make_part(const View& to, const Member& member, const HandedOver& given, const Input& own, int position) {
     View part = to;
     std::vector<std::byte> room;
@@ -320,9 +320,11 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
   own.given = given.make == nullptr;
   own.in_place = false;
   const View to = view(member.value);
-  if (to.data != nullptr && given.make != nullptr) make_part(to, member, given, own, position);
-  own.given = true;                                         // not where what was made cannot be read by
-  if (to.data == nullptr || given.make != nullptr) return;  // only other stages take it, or it is there
+  bool by_runs = given.make != nullptr;
+  for (const Dim& d : member.type.layout.dims) by_runs = by_runs || d.ordered();
+  if (to.data != nullptr && by_runs) make_part(to, member, given, own, position);
+  own.given = true;                             // not where what was made cannot be read by
+  if (to.data == nullptr || by_runs) return;  // only other stages take it, or it is there
   View from = to;
   for (int d = 0; d < from.rank; ++d) {
     from.size[d] = from.whole[d];

@@ -20,10 +20,23 @@ class BoxInWhole {
     std::int64_t step = 1;
     for (int d = layout.rank() - 1; d >= 0; --d) {
       const Dim& dim = layout.dims[d];
-      const std::int64_t size = local(dim, plan.mesh), chunks = chunks_of(plan.graph, dim, plan.mesh);
-      add(size / chunks, step);
-      add(chunks, dim.size / chunks * step);  // the chunks of a stage's layers are not neighbours
-      begin_ += offset(dim, plan.mesh, rank) / chunks * step;
+      const std::int64_t size = local(dim, plan.mesh), chunks = chunks_of(plan.graph, dim, plan.mesh),
+                         from = offset(dim, plan.mesh, rank);
+      const Standing stands = standing(dim, plan.mesh);
+      if (stands.ranks > 1) {  // split by the axis of its order
+        const std::int64_t apart = size > 1 ? stands.element(from + size / 2) - stands.element(from) : 1;
+        if (stands.order == Order::zigzag) {
+          add(size / 2, step);
+          add(2, apart * step);
+        } else {
+          add(size, stands.ranks * step);
+        }
+        begin_ += stands.element(from) * step;
+      } else {
+        add(size / chunks, step);
+        add(chunks, dim.size / chunks * step);  // the chunks of a stage's layers are not neighbours
+        begin_ += from / chunks * step;
+      }
       step *= dim.size;
     }
     for (const Step& s : steps_) elements_ *= s.count;
@@ -33,7 +46,7 @@ class BoxInWhole {
   template <class F>
   void each_run(std::int64_t first, std::int64_t last, F f) const {
     const std::int64_t length = steps_[0].count;
-    std::int64_t at[max_rank + 2]{}, index = begin_;
+    std::int64_t at[2 * max_rank + 2]{}, index = begin_;
     std::int64_t row_of = first / length;
     for (int k = 1; k < steps_.size(); ++k) {
       at[k] = row_of % steps_[k].count;
@@ -65,7 +78,7 @@ class BoxInWhole {
       steps_.push_back({count, apart});
   }
 
-  List<Step, max_rank + 2> steps_{Step{}};  // the innermost first
+  List<Step, 2 * max_rank + 2> steps_{Step{}};  // the innermost first
   std::int64_t begin_ = 0, elements_ = 1;
 };
 

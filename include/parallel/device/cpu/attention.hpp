@@ -65,12 +65,12 @@ struct Heads {
   Index group_of(Index head) const { return (q.offset[2] + head) / group_size - k.offset[2]; }
   /// How many of the rank's keys the query before `row` sees, if there is no mask.
   Index visible(Index row) const {
-    return attending.causal ? std::clamp<Index>(position + q.offset[1] + row - k.offset[1], 0, keys) : keys;
+    return attending.causal ? k.below(1, position + q.at(1, row - 1) + 1) : keys;
   }
 
   /// Whether the position that a query is given has no key.
   bool stands_outside(Index row) const {
-    const Index stands = position + q.offset[1] + row;
+    const Index stands = position + q.at(1, row);
     return attending.positioned && (stands < 0 || stands >= k.whole[1]);
   }
 
@@ -101,13 +101,16 @@ struct Heads {
   void drop(T* p, Index b, Index head, Index row, Index visible_keys) const {
     if (dropped == 0) return;
     const Index first =
-        (((q.offset[0] + b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.offset[1] + row) * k.whole[1] +
-        k.offset[1];
-    in_blocks(first, visible_keys, [&](Index i, Index within, Index count, std::uint64_t of) {
-      std::uint32_t words[RandomStream::block];
-      words_of_block(stream, of, words);
-      for (Index j = 0; j < count; ++j) p[i + j] = words[within + j] < dropped ? T{0} : p[i + j] * growth;
-    });
+        (((q.offset[0] + b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.at(1, row)) * k.whole[1];
+    for (Index key = 0, n = 0; key < visible_keys; key += n) {
+      n = std::min(k.run(1, key), visible_keys - key);
+      in_blocks(first + k.at(1, key), n, [&](Index i, Index within, Index count, std::uint64_t of) {
+        std::uint32_t words[RandomStream::block];
+        words_of_block(stream, of, words);
+        for (Index j = key + i; j < key + i + count; ++j)
+          p[j] = words[within + j - key - i] < dropped ? T{0} : p[j] * growth;
+      });
+    }
   }
 };
 

@@ -31,6 +31,22 @@ void rounded(const Call& call) {
   copy(call.results[0], call.operands[1]);
 }
 
+/// x, whose dimension ints[0] is whole, with its elements in the order of the result.
+template <class T>
+void reorder(const Call& call) {
+  const View &x = call.operands[0], &out = call.results[0];
+  const int d = static_cast<int>(call.ints[0]);
+  const Index outer = x.extent(0, d), n = x.size[d], inner = x.extent(d + 1, x.rank);
+  const T* from = x.as<const T>();
+  T* to = out.as<T>();
+  for (Index o = 0; o < outer; ++o, from += n * inner, to += n * inner)
+    for (Index i = 0, count = 0; i < n; i += count) {
+      const Index place = x.standing(d).place(out.at(d, i));
+      count = std::min(out.run(d, i), x.run(d, place));
+      std::memcpy(to + i * inner, from + place * inner, bytes(count * inner, sizeof(T)));
+    }
+}
+
 /// to[i][j] = from[j][i], whose rows are `from_stride` and `to_stride` apart. In tiles, so that a line that is read
 /// stays in the first cache until all of it is.
 template <class T>

@@ -27,15 +27,32 @@ void in_blocks(Index first, Index n, Body body) {
     i += count;
   }
 }
-/// The same for a part's elements; i is the position in the part.
+/// The same for the elements of a piece of a part that has these strides and begins at `first`, a run of each dimension
+/// that stands in an order at a time; i is the position in the part.
 template <class Body>
-void each_block(const View& part, Body body) {
-  const InWhole whole(part);
-  Walk<2> walk = together(part, whole.steps);
+void each_block(const View& piece, const Steps<max_rank>& part, Index first, Body body) {
+  for (int d = 0; d < piece.rank; ++d)
+    if (piece.order[d] != Order::contiguous) {
+      View run = piece;
+      run.order[d] = Order::contiguous;
+      for (Index i = 0; i < piece.size[d]; i += run.size[d]) {
+        run.size[d] = piece.run(d, i);
+        run.offset[d] = piece.at(d, i);
+        each_block(run, part, first + i * part[d], body);
+      }
+      return;
+    }
+  const InWhole whole(piece);
+  Walk<2> walk = through(piece, {part, whole.steps});
   walk.make_rows_contiguous();
   for (auto at = walk.rows(); at; ++at)
-    in_blocks(whole.first + at[1], walk.extent(),
-              [&](Index i, Index within, Index count, std::uint64_t block) { body(at[0] + i, within, count, block); });
+    in_blocks(whole.first + at[1], walk.extent(), [&](Index i, Index within, Index count, std::uint64_t block) {
+      body(first + at[0] + i, within, count, block);
+    });
+}
+template <class Body>
+void each_block(const View& part, Body body) {
+  each_block(part, strides(part), 0, body);
 }
 
 /// (x, scalars): an element is zero with the probability that is the first number, else it grows by 1 / (1 -

@@ -12,12 +12,12 @@ template <class T>
 void rotary(const Call& call) {
   const View& x = call.operands[0];
   const Index batch = x.size[0], rows = x.size[1], heads = x.size[2], half = x.size[3] / 2;
-  const Index first = x.offset[1] + (call.operands.size() > 1 ? *call.operands[1].as<const int>() : 0);
+  const Index first = call.operands.size() > 1 ? *call.operands[1].as<const int>() : 0;
   T* const cosine = scratch<Purpose::angles, T>(static_cast<std::size_t>(2 * half));
   T* const sine = cosine + half;
   for (Index row = 0; row < rows; ++row) {
     for (Index i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(first + row) *
+      const double angle = static_cast<double>(first + x.at(1, row)) *
                            std::pow(call.reals[0], -static_cast<double>(i) / static_cast<double>(half));
       cosine[i] = static_cast<T>(std::cos(angle));
       sine[i] = static_cast<T>(call.reals[1] * std::sin(angle));

@@ -17,7 +17,7 @@ void iota(const Call& call) {
   const Index outer = out.extent(0, dim), n = out.size[dim], inner = out.extent(dim + 1, out.rank);
   T* to = out.as<T>();
   for (Index o = 0; o < outer; ++o)
-    for (Index i = 0; i < n; ++i, to += inner) set(to, inner, static_cast<T>(out.offset[dim] + i));
+    for (Index i = 0; i < n; ++i, to += inner) set(to, inner, static_cast<T>(out.at(dim, i)));
 }
 
 }  // namespace parallel::internals::cpu
