@@ -45,11 +45,13 @@ struct Model {
 inline const std::string way[] = {"whole",    "stage 1",  "stage 2",          "stage 3",
                                   "per pass", "per step", "stage 1 on hosts", "stage 3 on hosts"};
 /// Its examples are the same, in however many micro-batches.
-template <int factor, int micro_batches>
-using Examples = Tensor<double, Shape<2 * factor / micro_batches / replica / data, factor / sequence, 3>>;
-template <int factor, Dim layers, Context how, int micro_batches, class... Word>
-using Step = Accumulate<micro_batches, Training<Model<factor, layers, how, Word...>, Momentum,
-                                                Examples<factor, micro_batches>, Examples<factor, micro_batches>>>;
+template <int factor, int micro_batches, Order order>
+using Examples =
+    Tensor<double, Shape<2 * factor / micro_batches / replica / data, factor / Ordered{&sequence, order}, 3>>;
+template <int factor, Dim layers, Context how, Order order, int micro_batches, class... Word>
+using Step =
+    Accumulate<micro_batches, Training<Model<factor, layers, how, Word...>, Momentum,
+                                       Examples<factor, micro_batches, order>, Examples<factor, micro_batches, order>>>;
 template <class Step>
 std::vector<Graph> stages() {
   std::vector<Graph> all;
@@ -98,12 +100,13 @@ inline std::vector<double> losses(const Graph& graph, const Mesh& mesh) {
 }
 inline bool staged(const Mesh& mesh) { return mesh.extent(&stage) > 1; }
 
-template <int factor, Dim layers, Context how = Context::gathered>
+template <int factor, Dim layers, Context how = Context::gathered, Order order = Order::contiguous>
 void check(const std::vector<Mesh>& all) {
   using Again = Recompute<Repeat::collectives>;
-  const std::vector<Graph> kept[] = {lives<Step<factor, layers, how, 1>>(), lives<Step<factor, layers, how, 2>>()};
-  const std::vector<Graph> again[] = {stages<Step<factor, layers, how, 1, Again>>(),
-                                      stages<Step<factor, layers, how, 2, Again>>()};
+  const std::vector<Graph> kept[] = {lives<Step<factor, layers, how, order, 1>>(),
+                                     lives<Step<factor, layers, how, order, 2>>()};
+  const std::vector<Graph> again[] = {stages<Step<factor, layers, how, order, 1, Again>>(),
+                                      stages<Step<factor, layers, how, order, 2, Again>>()};
   const std::vector<double> one = losses(kept[0][0], Mesh{});
   CHECK(one.front() > 1.2 * one.back());
   for (const Mesh& mesh : all)

@@ -14,4 +14,8 @@ TEST_CASE("a ring trains alike on all meshes whose ranks share the sequence") {
   check<4, 2, Context::ring>(meshes({2, 4}, shared_whole));
   check<4, 4 / stage, Context::ring>(meshes({2}, shared_in_stages));
 }
+TEST_CASE("so does one whose positions stand in zigzag") {
+  check<4, 2, Context::ring, Order::zigzag>(meshes({2}, shared_whole));
+  check<4, 4 / stage, Context::ring, Order::zigzag>(meshes({2}, shared_in_stages));
+}
 TEST_CASE("so do all-to-alls to the heads") { check<4, 2, Context::ulysses>(meshes({2}, shared_whole)); }

@@ -14,7 +14,7 @@ using namespace parallel::internals;
 using namespace cases;
 
 TEST_CASE("every operation's table holds exactly the sound rows, and gradients are the derivatives") {
-  int rows = 0, ways = 0, derivatives = 0;
+  int rows = 0, ways = 0, orders = 0, derivatives = 0;
   for (const int n : {2, 3, 4})
     for (const Case& c : of_operations(n)) {
       INFO(c.operation->name << " on " << n << " ranks");
@@ -31,11 +31,13 @@ TEST_CASE("every operation's table holds exactly the sound rows, and gradients a
       for (const std::string& row : done.missing) FAIL_CHECK("the table has not " << row);
       rows += done.rows;
       ways += done.ways;
+      orders += done.orders;
       derivatives += done.derivatives;
       CHECK(done.rows > 0);
     }
   INFO(rows << " rows, " << ways << " ways to enter, " << derivatives << " derivatives");
   CHECK(rows > 1000);
   CHECK(ways > 10'000);
+  CHECK(orders > 1000);
   CHECK(derivatives > 10'000);
 }

@@ -94,6 +94,11 @@ constexpr std::int64_t degree(const Dim& dim, const Mesh& mesh) {
   for (const Axis* a : dim) n *= mesh.extent(a);
   return n;
 }
+/// How many slices of a dimension must be of one extent: of one in zigzag twice as many as it is, or would be, cut into.
+constexpr std::int64_t slices(const Dim& dim, const Mesh& mesh) {
+  const std::int64_t n = dim.count > 0 ? degree(dim, mesh) : dim.ordered() ? mesh.extent(dim.ordered_for) : 1;
+  return dim.order == Order::zigzag && mesh.extent(dim.ordered_for) > 1 ? 2 * n : n;
+}
 /// The extent of a rank's slice. The mesh has been checked to divide the dimension.
 constexpr std::int64_t local(const Dim& dim, const Mesh& mesh) {
   return mesh.cut.axis != nullptr && dim.split_by(mesh.cut.axis) ? mesh.cut.layers : dim.size / degree(dim, mesh);

@@ -34,13 +34,10 @@ constexpr bool names(const GraphView& g, const Axis* axis) {
 constexpr int chunks_of(const GraphView& g, const Dim& dim, const Mesh& mesh) {
   return g.stages != nullptr && dim.split_by(g.stages) && mesh.extent(g.stages) > 1 ? g.schedule->chunks : 1;
 }
-/// Into how many slices a dimension is cut: by its axes, in zigzag into halves of theirs, and layers over stages also into the schedule's chunks, and
-/// those into what one iteration takes.
+/// The same, and of layers over stages also the schedule's chunks, and in each as many as one iteration takes.
 constexpr std::int64_t slices(const GraphView& g, const Dim& dim, const Mesh& mesh) {
   const bool staged = g.stages != nullptr && dim.split_by(g.stages);
-  const int halves = dim.order == Order::zigzag && mesh.extent(dim.ordered_for) > 1 ? 2 : 1;
-  if (dim.count == 0) return dim.ordered() ? mesh.extent(dim.ordered_for) * halves : 1;
-  return degree(dim, mesh) * halves * chunks_of(g, dim, mesh) * (staged ? g.staged_layers().blocks : 1);
+  return internals::slices(dim, mesh) * chunks_of(g, dim, mesh) * (staged ? g.staged_layers().blocks : 1);
 }
 
 /// Whether a mesh with so many ranks on an axis divides everything that the axis splits.

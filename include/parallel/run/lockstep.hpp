@@ -64,6 +64,21 @@ inline Array join(const std::vector<Array>& parts, std::size_t dim) {
   return result;
 }
 
+/// A full tensor whose dimension's elements stand in another order: at place i that which was at place from(i).
+template <class From>
+Array reordered(const Array& a, std::size_t dim, From from) {
+  Array result = zeros(a.size);
+  std::int64_t outer = 1, inner = 1;
+  for (std::size_t d = 0; d < dim; ++d) outer *= a.size[d];
+  for (std::size_t d = dim + 1; d < a.size.size(); ++d) inner *= a.size[d];
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t i = 0; i < a.size[dim]; ++i)
+      for (std::int64_t e = 0; e < inner; ++e)
+        result.data[static_cast<std::size_t>((o * a.size[dim] + i) * inner + e)] =
+            a.data[static_cast<std::size_t>((o * a.size[dim] + from(i)) * inner + e)];
+  return result;
+}
+
 /// What the parts of the ranks of one axis mean together.
 inline Array denote(const std::vector<Array>& parts, Placement p) {
   if (p.split()) return join(parts, static_cast<std::size_t>(p.dim));
@@ -117,8 +132,12 @@ class AllRanks {
   /// Gives a value its parts from the full tensor, axis by axis: first the terms of its sums, which are alike on all
   /// ranks of every other axis.
   void set(int value, const Array& whole, const std::function<double()>& noise = nullptr) {
-    std::vector<Array> parts(static_cast<std::size_t>(mesh_.ranks()), whole);
     const Layout& layout = g_.value(value).type.layout;
+    std::vector<Array> parts(static_cast<std::size_t>(mesh_.ranks()), whole);
+    for (int d = 0; d < layout.rank(); ++d)
+      if (const Standing stands = standing(layout.dims[d], mesh_); stands.order != Order::contiguous)
+        parts.assign(parts.size(), reordered(parts[0], static_cast<std::size_t>(d),
+                                             [&](std::int64_t place) { return stands.element(place); }));
     AxisList axes;
     layout.collect(axes);
     for (const bool pending : {true, false})
@@ -142,6 +161,10 @@ class AllRanks {
       parts = over(parts, *axes[i], [&](const std::vector<Array>& group) {
         return std::vector<Array>(group.size(), denote(group, layout.on(axes[i])));
       });
+    for (int d = 0; d < layout.rank(); ++d)
+      if (const Standing stands = standing(layout.dims[d], mesh_); stands.order != Order::contiguous)
+        parts[0] = reordered(parts[0], static_cast<std::size_t>(d),
+                             [&](std::int64_t element) { return stands.place(element); });
     return parts[0];
   }
 
@@ -242,6 +265,8 @@ class AllRanks {
       v.size[d] = local(dim, mesh_);
       v.offset[d] = offset(dim, mesh_, rank);
       v.whole[d] = dim.size;
+      v.order[d] = dim.order;
+      v.ranks[d] = mesh_.extent(dim.ordered_for);
     }
     r.around = static_cast<std::size_t>(type.layout.elements() * bytes_of(v.dtype)) + around;
     r.bytes.assign(v.bytes() + 2 * r.around, Room::outside);

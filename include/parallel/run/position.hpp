@@ -80,10 +80,8 @@ class Position {
       v.size[d] = part.size[d];
       v.offset[d] = d == part.flat_from ? part.before : offset(dim, plan_.mesh, from);
       v.whole[d] = d == part.flat_from ? part.before + part.own : dim.size;
-      if (d != part.flat_from && dim.ordered()) {
-        v.order[d] = dim.order;
-        v.ranks[d] = plan_.mesh.extent(dim.ordered_for);
-      }
+      v.order[d] = d == part.flat_from ? Order::contiguous : dim.order;
+      v.ranks[d] = plan_.mesh.extent(dim.ordered_for);
     }
     v.data = has_part(plan_, value, rank_) ? address(value) : nullptr;
     return v;

@@ -50,7 +50,7 @@ inline Apart apart(const lockstep::Array& found, const lockstep::Array& expected
 /// Whether the ranks of a mesh have parts of it that are alike.
 inline bool divides(const Layout& l, const Mesh& mesh) {
   for (const Dim& d : l.dims)
-    if (d.size % degree(d, mesh) != 0) return false;
+    if (d.size % slices(d, mesh) != 0) return false;
   return true;
 }
 

@@ -34,6 +34,7 @@ struct VerifyOptions {
 /// What was tried of an operation that is right.
 struct VerifiedOperation {
   int rows = 0;                        ///< of its table, each on some number of ranks
+  int orders = 0;  ///< ways in which operands entered that stood in an order
   int ways = 0;                        ///< in which operands lay and entered, on one axis and on two, beside the rows
   int derivatives = 0;                 ///< elements of operands whose gradient was compared with a difference
   std::vector<std::string> missing{};  ///< sound, and not in the table
@@ -80,7 +81,8 @@ class Verification {
     if (options_.smooth) derivatives();
     cost();
     rows();
-    entering();
+    entering(false);
+    entering(true);
     on_two_axes();
     if (options_.find_missing) find_missing();
     return done_;
@@ -322,8 +324,9 @@ class Verification {
     }
   }
 
-  /// Every way to enter: operands of every kind that lie in every way, and are moved as the rule says.
-  void entering() {
+  /// Every way to enter: operands of every kind that lie in every way, and are moved as the rule says; or of these the
+  /// ways in which some dimension stands in an order.
+  void entering(bool ordered) {
     const int n = options_.ranks[0];
     const Mesh mesh{first = n};
     struct Way {
@@ -336,10 +339,16 @@ class Verification {
       std::vector<Placement> placements{Invariant, Broadcast};
       if (t.dtype != DType::i32) placements.push_back(Partial);
       for (int d = 0; d < t.layout.rank(); ++d) placements.push_back(split(d));
+      std::vector<Layout> layouts;
+      for (const Placement& p : placements) layouts.push_back(t.layout.with(&first, p));
+      for (int d = 0; ordered && d < t.layout.rank(); ++d)
+        for (const Ordered& by : {zigzag(first), cyclic(first)}) {
+          layouts.push_back(t.layout);
+          layouts.back().dims[d] = layouts.back().dims[d] / by;
+        }
       std::vector<Way> ways;
-      for (const Placement& p : placements)
-        for (const Kind kind : {Kind::activation, Kind::parameter, Kind::data})
-          ways.push_back({t.layout.with(&first, p), kind});
+      for (const Layout& l : layouts)
+        for (const Kind kind : {Kind::activation, Kind::parameter, Kind::data}) ways.push_back({l, kind});
       all = all > 100'000'000 / ways.size() ? 100'000'000 : all * ways.size();
       choices.push_back(ways);
     }
@@ -355,6 +364,7 @@ class Verification {
         lying.types[static_cast<int>(i)].layout = way.layout;
         lying.kinds[static_cast<int>(i)] = way.kind;
       }
+      if (ordered && !any_ordered(lying)) continue;
       const Inference inferred = infer(trial_.operation(), lying);
       if (inferred.refusal || inferred.kind == Kind::refused || !Trial::divided(lying, inferred, mesh)) continue;
       List<Type, max_operands> enter;
@@ -369,14 +379,22 @@ class Verification {
       for (int i = 0; i < lying.types.size(); ++i)
         same += text(lying.types[i]) + (lying.kinds[i] == Kind::data ? "d" : "") + ">" + text(enter[i]) + ";";
       if (!seen.insert(same).second) continue;
-      ++done_.ways;
+      ++(ordered ? done_.orders : done_.ways);
       if (const auto words = guarded_fault(lying, inferred, mesh))
         wrong("operands that lie as " + operands + " on an axis of " + std::to_string(n) + " ranks enter as " +
               text_of(enter) + ", and " + *words +
-              "; have .gradient take how an operand lies from it, g.type(i): what is whole may lie in two ways");
+              (ordered ? "; mend the kernel (View::at says which element of the full tensor stands at an index), or "
+                         "refuse it in .shape, operation::counted(a, operand, dimension)"
+                       : "; have .gradient take how an operand lies from it, g.type(i): what is whole may lie in two ways"));
     }
   }
 
+  static bool any_ordered(const Arguments& a) {
+    for (const Type& t : a.types)
+      for (const Dim& d : t.layout.dims)
+        if (d.ordered()) return true;
+    return false;
+  }
   void on_two_axes() {
     const int n = options_.ranks[0];
     for (const int m : {n, options_.ranks.size() > 1 ? options_.ranks[1] : n}) {
