@@ -52,6 +52,16 @@ struct Standing {
       default: return element;
     }
   }
+  /// How many of n places from one on, all of one slice, have elements before one.
+  constexpr std::int64_t below(std::int64_t place, std::int64_t n, std::int64_t element) const {
+    const auto within = [](std::int64_t x, std::int64_t most) { return x < 0 ? 0 : x < most ? x : most; };
+    const std::int64_t rank = place / slice(), half = slice() / 2;
+    std::int64_t of_slice = element - rank * slice();
+    if (order == Order::zigzag)
+      of_slice = within(element - rank * half, half) + within(element - size + (rank + 1) * half, half);
+    if (order == Order::cyclic) of_slice = element <= rank ? 0 : (element - rank + ranks - 1) / ranks;
+    return within(of_slice - place % slice(), n);
+  }
   /// How many places from `place` on have elements that stand beside each other.
   constexpr std::int64_t run(std::int64_t place) const {
     const std::int64_t within = place % slice(), half = slice() / 2;

@@ -53,7 +53,7 @@ struct View {
   /// How many indices from i on have elements that stand beside each other in the full tensor too.
   std::int64_t run(int d, std::int64_t i) const { return std::min(standing(d).run(offset[d] + i), size[d] - i); }
   /// How many indices of a part within one rank's slice have elements before one.
-  std::int64_t below(int d, std::int64_t element) const;
+  std::int64_t below(int d, std::int64_t element) const { return standing(d).below(offset[d], size[d], element); }
 
   /// The elements. Throws Failure where T is an element type, and not the view's; bytes are of any, and a struct of a
   /// kernel's own is what it lays into them.
@@ -95,17 +95,6 @@ struct View {
     return n;
   }
 };
-
-inline std::int64_t View::below(int d, std::int64_t element) const {
-  if (order[d] == Order::contiguous) return std::clamp<std::int64_t>(element - offset[d], 0, size[d]);
-  std::int64_t first = 0, last = size[d];
-  while (first < last)  // within a slice elements ascend
-    if (const std::int64_t middle = (first + last) / 2; at(d, middle) < element)
-      first = middle + 1;
-    else
-      last = middle;
-  return first;
-}
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_view(const char* list, int asked, int count) {
   throw Failure("a kernel asks for call." + std::string(list) + "[" + std::to_string(asked) + "], but has " +

@@ -50,7 +50,7 @@ struct AttentionForward {
     const int query = (tiles - 1 - static_cast<int>(block.index % tiles)) * rows;
     const int reach = at.reach(), last = query + rows < at.queries ? query + rows - 1 : at.queries - 1;
     // of the keys that any of them sees
-    const int end = !at.causal || last + reach + 1 > at.keys ? at.keys : last + reach + 1;
+    const int seen = at.visible(reach, last), end = !at.causal || seen > at.keys ? at.keys : seen;
     const In q{block.template shared<T>()};
     const auto keys = [&](int key) {
       return In{block.template shared<T>(keys_at + In::bytes(key / columns % 2 * columns))};
@@ -83,7 +83,7 @@ struct AttentionForward {
       }
       in_warps<warps>([&](int w) {
         const int own = w * 16 * m;
-        if (at.causal && key - (query + own + 16 * m - 1) > reach) return;  // behind all that this warp's queries see
+        if (at.causal && key >= at.visible(reach, query + own + 16 * m - 1)) return;  // behind all that this warp's queries see
         Elements<W, m, n> p;
         add_inner_products(p, q.from(own), keys(key));
         at.hide(p, -std::numeric_limits<W>::infinity(), reach, b, query + own, 16 * m, key, columns);

@@ -61,7 +61,7 @@ struct QueryGradient : AttentionBackward<T, size> {
     const int head = of_head % at.heads, b = at.first_batch + of_head / at.heads, group = at.group_of(head);
     const int query = (tiles - 1 - static_cast<int>(block.index % tiles)) * rows;
     const int reach = at.reach(), last = query + rows < at.queries ? query + rows - 1 : at.queries - 1;
-    const int end = !at.causal || last + reach + 1 > at.keys ? at.keys : last + reach + 1;
+    const int seen = at.visible(reach, last), end = !at.causal || seen > at.keys ? at.keys : seen;
     const In q{block.template shared<T>()}, g{block.template shared<T>(Base::second_at)};
     const auto keys = [&](int key) {
       return In{block.template shared<T>(Base::moving_at + In::bytes(key / columns % 2 * columns))};
@@ -96,7 +96,7 @@ struct QueryGradient : AttentionBackward<T, size> {
       }
       in_warps<warps>([&](int w) {
         const int own = w * 16 * m;
-        if (at.causal && key - (query + own + 16 * m - 1) > reach) return;
+        if (at.causal && key >= at.visible(reach, query + own + 16 * m - 1)) return;
         Elements<W, m, n> p, dp;
         add_inner_products(p, q.from(own), keys(key));
         add_inner_products(dp, g.from(own), values(key));
@@ -175,7 +175,7 @@ struct KeyGradient : AttentionBackward<T, size> {
     // The heads whose keys these are, and of each the queries from the first on that sees one of them.
     const int first_head = larger((group + at.groups_begin) * at.sharing - at.heads_begin, 0);
     const int head_end = smaller((group + 1 + at.groups_begin) * at.sharing - at.heads_begin, at.heads);
-    const int begin = at.causal ? larger(key - reach, 0) : 0;
+    const int begin = at.causal && !at.ordered ? larger(key - reach, 0) : 0;
     const In k{block.template shared<T>()}, v{block.template shared<T>(Base::second_at)};
     const auto queries = [&](const Step& s) {
       return In{block.template shared<T>(Base::moving_at + In::bytes(s.turn * columns))};
@@ -219,7 +219,7 @@ struct KeyGradient : AttentionBackward<T, size> {
       }
       in_warps<warps>([&](int w) {
         const int own = w * 16 * m;
-        if (at.causal && key + own - (query + columns - 1) > reach) return;
+        if (at.causal && key + own >= at.visible(reach, query + columns - 1)) return;
         const W* const statistic = statistics(step);
         const auto stays = [&](const Place& e) { return kept[e.column() * rows + own + e.row()] != 0; };
         Elements<W, m, n> p;

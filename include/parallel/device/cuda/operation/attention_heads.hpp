@@ -42,6 +42,8 @@ struct Heads {
   int sharing;  ///< how many heads, counted over all ranks, share keys
   int heads_begin, groups_begin, queries_begin, keys_begin, batch_begin;  ///< of the part
   std::int64_t all_heads, all_queries, all_keys;
+  Standing query_order, key_order;  ///< of the full tensors
+  bool ordered;                     ///< some of them stand otherwise than they are counted
   W exponent;  ///< of 2 for a product of query and key; not negative
   bool causal, packed;
   const int* seen;        ///< [batch, keys], or none
@@ -71,6 +73,9 @@ struct Heads {
         all_heads(call.operands[0].whole[2]),
         all_queries(call.operands[0].whole[1]),
         all_keys(call.operands[1].whole[1]),
+        query_order(call.operands[0].standing(1)),
+        key_order(call.operands[1].standing(1)),
+        ordered(query_order.order != Order::contiguous || key_order.order != Order::contiguous),
         exponent(static_cast<W>(call.reals[0] * std::numbers::log2e)) {
     const operation::Attending attending(call.ints);
     causal = attending.causal;
@@ -103,11 +108,19 @@ struct Heads {
     return (std::int64_t{b} * queries + query) * heads + head;
   }
   PARALLEL_DEVICE int group_of(int head) const { return (heads_begin + head) / sharing - groups_begin; }
-  /// The last key that query 0 may see where attention is causal, and with it every query one more.
+  /// The last key that query 0 may see where attention is causal, and with it every query one more, where both stand as
+  /// they are counted.
   PARALLEL_DEVICE int reach() const {
     constexpr std::int64_t far = 1 << 30;
     const std::int64_t first = queries_begin - keys_begin + (position != nullptr ? std::int64_t{*position} : 0);
     return static_cast<int>(first < -far ? -far : first > far ? far : first);
+  }
+  /// How many keys a query sees where attention is causal: those before the first that it does not see.
+  PARALLEL_DEVICE int visible(int reach, int query) const {
+    if (!ordered) return query + reach + 1;
+    const int last = query < queries ? query : queries - 1;
+    const std::int64_t stands = query_order.element(queries_begin + last) + (position != nullptr ? *position : 0);
+    return static_cast<int>(key_order.below(keys_begin, keys, stands + 1));
   }
   /// Gives `hidden` to those scores whose query does not see its key: of queries (rows) and keys (columns), or where
   /// `turned` of keys and queries, so many of each from these on. Most tiles need not ask for each score.
@@ -115,11 +128,11 @@ struct Heads {
   PARALLEL_DEVICE void hide(Scores& scores, W hidden, int reach, int b, int first_query, int query_count, int first_key,
                             int key_count) const {
     if (first_query + query_count > queries || first_key + key_count > keys ||
-        (causal && first_key + key_count - 1 - first_query > reach))
+        (causal && first_key + key_count > visible(reach, first_query)))
       scores.each([&](const Place& e, W& x) {
         const int query = first_query + (turned ? e.column() : e.row()),
                   key = first_key + (turned ? e.row() : e.column());
-        if (query >= queries || key >= keys || (causal && key - query > reach)) x = hidden;
+        if (query >= queries || key >= keys || (causal && key >= visible(reach, query))) x = hidden;
       });
     if (seen != nullptr)
       scores.each([&](const Place& e, W& x) {
@@ -129,7 +142,8 @@ struct Heads {
   }
   /// Whether the position that a query is given has no key.
   PARALLEL_DEVICE bool stands_outside(int reach, int query) const {
-    const std::int64_t stands = std::int64_t{reach} + keys_begin + query;
+    const std::int64_t stands = ordered ? query_order.element(queries_begin + query) + (position != nullptr ? *position : 0)
+                                        : std::int64_t{reach} + keys_begin + query;
     return position != nullptr && (stands < 0 || stands >= all_keys);
   }
 
@@ -140,6 +154,19 @@ struct Heads {
                                  std::uint8_t* kept) const {
     constexpr int counters = RandomStream::counters, words = RandomStream::block;
     const RandomStream stream = stream_of.get();
+    if (ordered) {
+      block.each(std::int64_t{rows} * columns, [&](std::int64_t at) {
+        const int i = static_cast<int>(at / columns), j = static_cast<int>(at % columns);
+        if (query + i >= queries || key + j >= keys) return;
+        const std::int64_t of_head = ((batch_begin + b) * all_heads + heads_begin + head) * all_queries,
+                           element = (of_head + query_order.element(queries_begin + query + i)) * all_keys +
+                                     key_order.element(keys_begin + key + j),
+                           within = element % words;
+        const auto drawn = stream.words_of(static_cast<std::uint64_t>(element / words * counters + within % counters));
+        kept[i * columns + j] = drawn[static_cast<std::size_t>(within / counters)] >= dropped;
+      });
+      return;
+    }
     const int spans = (columns + words - 1) / words + 1;  // blocks of words that a row may touch
     block.each(std::int64_t{spans} * rows * counters, [&](std::int64_t at) {
       const int counter = static_cast<int>(at % counters), i = static_cast<int>(at / counters % rows),

@@ -76,6 +76,32 @@ void transpose(const Call& call) {
   launch(gpu(call).stream(), planes * down * across, body, Body::shared_bytes);
 }
 
+/// Whole rows of units in another order.
+template <class U>
+struct Reorder {
+  const U* from;
+  U* to;
+  Divisor inner, extent;
+  Standing from_standing, to_standing;
+
+  PARALLEL_DEVICE void operator()(Index i) const {
+    Index outer = i;
+    const Index within = inner.divide(outer), place = extent.divide(outer);
+    const Index n = from_standing.size;
+    to[i] = from[(outer * n + from_standing.place(to_standing.element(place))) * inner.by() + within];
+  }
+};
+/// x, whose dimension ints[0] is whole, with its elements in the order of the result.
+template <class T>
+void reorder(const Call& call) {
+  const View &x = call.operands[0], &out = call.results[0];
+  const int d = static_cast<int>(call.ints[0]);
+  if (out.elements() == 0) return;
+  launch_each(gpu(call).stream(), out.elements(),
+              Reorder<T>{x.as<const T>(), out.as<T>(), Divisor(x.extent(d + 1, x.rank)), Divisor(x.size[d]), x.standing(d),
+                         out.standing(d)});
+}
+
 /// ints: dimension, begin, end.
 inline void slice(const Call& call) { copy_box(call, cpu::sliced(call), call.operands[0], call.results[0]); }
 /// All operands one behind the other along dimension ints[0].

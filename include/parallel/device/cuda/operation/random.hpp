@@ -54,7 +54,7 @@ struct DrawBlocks {
   }
 };
 /// The same, element by element, wherever they lie.
-template <class T, class Function>
+template <class T, class Function, class InWhole>
 struct DrawElements {
   static constexpr int threads = 256;
   Function function;
@@ -62,7 +62,7 @@ struct DrawElements {
   const T* x;
   T* out;
   Index elements, first;
-  Dimensions whole;  // by how many elements the full tensor advances
+  InWhole whole;  // by how many elements the full tensor advances
 
   template <class Block>
   PARALLEL_DEVICE void operator()(Block& block) const {
@@ -78,6 +78,28 @@ struct DrawElements {
     });
   }
 };
+/// Which element of the full tensor an element of a part is whose dimensions stand in orders.
+struct InOrders {
+  int rank = 0;
+  Divisor extent[max_rank]{};
+  Standing standing[max_rank]{};
+  Index begin[max_rank]{}, step[max_rank]{};
+
+  explicit InOrders(const View& part) : rank(part.rank) {
+    Index n = 1;
+    for (int d = rank - 1; d >= 0; n *= part.whole[d--]) {
+      extent[d] = Divisor(part.size[d]);
+      standing[d] = part.standing(d);
+      begin[d] = part.offset[d];
+      step[d] = n;
+    }
+  }
+  PARALLEL_DEVICE Index offset(Index i) const {
+    Index at = 0;
+    for (int d = rank - 1; d >= 0; --d) at += standing[d].element(begin[d] + extent[d].divide(i)) * step[d];
+    return at;
+  }
+};
 template <class T, class Function>
 void draw_all(const Call& call, const Function& function, int scalars) {
   const View& out = call.results[0];
@@ -89,13 +111,19 @@ void draw_all(const Call& call, const Function& function, int scalars) {
   bool blocks = walk.step(1) == 1 && walk.extent() % size == 0 && whole.first % size == 0 && lies_at(x, 16) &&
                 lies_at(out.data, 16);
   for (int d = 1; d < walk.rank(); ++d) blocks = blocks && walk.step(1, d) % size == 0;
+  bool ordered = false;
+  for (int d = 0; d < out.rank; ++d) ordered = ordered || out.order[d] != Order::contiguous;
   Dimensions advance;
   for (int d = walk.rank() - 1; d >= (blocks ? 1 : 0); --d)
     advance.add(walk.extent(d), blocks ? walk.step(1, d) / size : walk.step(1, d));
   const auto run = [&](const auto& body, Index items) {
     launch(gpu(call).stream(), blocks_of(items, body.threads), body, sizeof(RandomStream));
   };
-  if (blocks) {
+  if (ordered) {
+    const StreamOf stream{call, scalars, call.ints};
+    run(DrawElements<T, Function, InOrders>{function, stream, x, out.as<T>(), out.elements(), 0, InOrders(out)},
+        out.elements());
+  } else if (blocks) {
     using Body = DrawBlocks<T, Function>;
     const Index packs = out.elements() / size * Body::of_block;
     run(Body{function,
@@ -109,7 +137,7 @@ void draw_all(const Call& call, const Function& function, int scalars) {
         packs);
   } else {
     run(
-        DrawElements<T, Function>{
+        DrawElements<T, Function, Dimensions>{
             function, {call, scalars, call.ints}, x, out.as<T>(), out.elements(), whole.first, advance},
         out.elements());
   }

@@ -15,6 +15,7 @@ struct Rotary {
   T* out;
   const int* position;  ///< of the first row of all ranks, or none
   Index batch, rows, heads, half, first;
+  Standing standing;
   bool packed;
   double base, direction;
 
@@ -24,7 +25,7 @@ struct Rotary {
                 end = sample + samples < batch ? sample + samples : batch;
     W* const cosine = block.template shared<W>();
     W* const sine = cosine + half;
-    const double stands = static_cast<double>(first + row + (position != nullptr ? *position : 0));
+    const double stands = static_cast<double>(standing.element(first + row) + (position != nullptr ? *position : 0));
     block.each(half, [&](Index i) {
       const double angle = stands * std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
       cosine[i] = static_cast<W>(std::cos(angle));
@@ -70,7 +71,7 @@ void rotary(const Call& call) {
   const bool packed = half % Body::n == 0 && lies_at(x.data, 16) && lies_at(out.data, 16);
   const int* const position = call.operands.size() > 1 ? call.operands[1].as<const int>() : nullptr;
   launch(gpu(call).stream(), blocks_of(x.size[0], Body::samples) * x.size[1],
-         Body{x.as<const T>(), out.as<T>(), position, x.size[0], x.size[1], x.size[2], half, x.offset[1], packed,
+         Body{x.as<const T>(), out.as<T>(), position, x.size[0], x.size[1], x.size[2], half, x.offset[1], x.standing(1), packed,
               call.reals[0], call.reals[1]},
          static_cast<std::size_t>(2 * half) * sizeof(Wide<T>));
 }

@@ -40,9 +40,10 @@ void constant(const Call& call) {
 struct Coordinate {
   Divisor inner, extent;
   Index first;
+  Standing standing;
   PARALLEL_DEVICE int operator()(Index i) const {
     Index outer = inner.quotient(i);
-    return static_cast<int>(first + extent.divide(outer));
+    return static_cast<int>(standing.element(first + extent.divide(outer)));
   }
 };
 /// An element is its coordinate in dimension ints[0] of the full tensor.
@@ -50,7 +51,7 @@ template <class T>
 void iota(const Call& call) {
   const View& out = call.results[0];
   const int dim = static_cast<int>(call.ints[0]);
-  make<T>(call, Coordinate{Divisor(out.extent(dim + 1, out.rank)), Divisor(out.size[dim]), out.offset[dim]});
+  make<T>(call, Coordinate{Divisor(out.extent(dim + 1, out.rank)), Divisor(out.size[dim]), out.offset[dim], out.standing(dim)});
 }
 
 }  // namespace parallel::internals::cuda
