@@ -34,6 +34,8 @@ std::vector<Way> ways() {
     add<AllStored<Step, Stored<data, Zero::states>>>(all, "stage 1", mesh);
     add<AllStored<Step, Stored<data>>>(all, "stage 3", mesh);
   }
+  add<InOrder>(all, "in an order", Mesh{data = 2, tensor = 2});
+  add<AllStored<InOrder, Stored<data>>>(all, "in an order, stage 3", Mesh{tensor = 5, data = 2});
   add<AllStored<Step, Stored<data>, Stored<host>>>(all, "on hosts", Mesh{data = 2});
   add<Staged>(all, "stages", Mesh{stage = 2});
   add<Staged>(all, "stages", Mesh{stage = 4, data = 2});

@@ -61,6 +61,15 @@ struct OnSequence {
   static constexpr Dim dim = positions / sequence;
 };
 
+template <int positions>
+struct InZigzag {
+  static constexpr Dim dim = positions / zigzag(sequence);
+};
+template <int positions>
+struct Cyclic {
+  static constexpr Dim dim = positions / cyclic(sequence);
+};
+
 /// Some see no key of the first part, some none at all.
 inline std::vector<int> seen() {
   std::vector<int> all = program::numbers<int>(batch * length, 9, 2);

@@ -34,6 +34,7 @@ TEST_CASE("keys and values come around a ring of processes") {
   const int n = Mpi().size();
   for (const bool shared : {true, false}) {
     check<All<Context::ring, OnSequence>::Step>(Mesh{sequence = n}, shared);
+    check<All<Context::ring, InZigzag>::Step>(Mesh{sequence = n}, shared);
     if (n == 4) check<All<Context::ring, OnSequence>::Step>(Mesh{data = 2, sequence = 2}, shared);
   }
 }

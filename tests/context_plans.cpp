@@ -75,6 +75,23 @@ static_assert(elements(on<Context::gathered, 2, heads / 4>.all, all_gather) * 4 
               elements(on<Context::gathered, 2>.all, all_gather));
 static_assert(elements(on<Context::ulysses, 2, heads / 4>.forward, all_to_all) == 1.0 / 4 * (2 + 2.0 / 4) * state);
 
+// In zigzag as much is sent and held, and each rank's share of the arithmetic is the mean, not that of the last rank.
+template <Dim positions>
+using OfSequence = Wanted<float, Shape<batch, positions, heads, size>>;
+template <Dim positions>
+using Around = Training<Attending<Context::ring, true>, KeepGradients, OfSequence<positions>, OfSequence<positions>,
+                        OfSequence<positions>>;
+template <int n>
+constexpr bool balanced() {
+  constexpr const Plan& zigzagged = plan<Around<positions / zigzag(sequence)>, Mesh{sequence = n}>;
+  static_assert(equals<elements(zigzagged.forward, rotate), elements(on<Context::ring, n>.forward, rotate)>);
+  static_assert(equals<elements(zigzagged.backward, rotate), elements(on<Context::ring, n>.backward, rotate)>);
+  static_assert(equals<zigzagged.peak_memory(), on<Context::ring, n>.peak_memory()>);
+  static_assert(proven<zigzagged.uses_only(rotate(sequence), all_reduce(sequence))>);
+  return true;
+}
+static_assert(balanced<2>() && balanced<4>() && balanced<8>());
+
 // On one rank nothing moves, and every word is attention alone.
 static_assert(on<Context::ring, 1>.calls() == 0 && on<Context::ulysses, 1>.calls() == 0);
 static_assert(on<Context::ring, 1>.peak_memory() == on<Context::gathered, 1>.peak_memory());

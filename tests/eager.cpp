@@ -158,6 +158,28 @@ TEST_CASE("gradients of tensors and parameters, and a step by hand") {
   });
 }
 
+TEST_CASE("what stands in an order is given and read as it is counted") {
+  on(Mesh{sequence = 2}, [](auto& eager, int rank) {
+    const auto x = eager.template wanted<float, Shape<8 / zigzag(sequence)>>(counted(8));
+    const auto y = eager.template tensor<float, Shape<8>>(counted(8));
+    const auto part = [&](const auto& of) {
+      const auto own = eager.part(of);
+      return Floats(own.begin(), own.end());
+    };
+    CHECK(part(x) == (rank == 0 ? Floats{1, 2, 7, 8} : Floats{3, 4, 5, 6}));
+    const auto all = to<On<sequence, Invariant>>(x);
+    CHECK(part(all) == Floats{1, 2, 7, 8, 3, 4, 5, 6});
+    CHECK(eager.whole(all) == counted(8));
+    CHECK(part(in_order(all)) == counted(8));
+    CHECK(part(to<Shape<8 / cyclic(sequence)>>(in_order(all))) ==
+          (rank == 0 ? Floats{1, 3, 5, 7} : Floats{2, 4, 6, 8}));
+    const auto loss = sum(cumulative_sum<0>(in_order(all)) * y) + sum(x * y);
+    Floats wanted;
+    for (int i = 0; i < 8; ++i) wanted.push_back(static_cast<float>(36 - i * (i + 1) / 2 + i + 1));
+    CHECK(eager.whole(eager.gradient(loss, x)) == wanted);
+  });
+}
+
 TEST_CASE("mistakes are one sentence") {
   on(Mesh{data = 1}, [](auto& eager, int) {
     const auto a = eager.template tensor<float, Shape<2>>(Floats{1, 2});

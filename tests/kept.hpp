@@ -24,24 +24,26 @@ using OnDevice = under_test::Device;
 constexpr int rows = 8, width = 6, depth = 4;
 using X = Tensor<double, Shape<rows / data, width>>;
 
+template <Dim hidden>
 struct Block {
-  Parameter<double, Shape<width, 10 / tensor>> up{normal(0.3)};
-  Parameter<double, Shape<10 / tensor, width>> down{normal(0.3)};
+  Parameter<double, Shape<width, hidden>> up{normal(0.3)};
+  Parameter<double, Shape<hidden, width>> down{normal(0.3)};
   Parameter<double, Shape<width>> bias{zeros};
   constexpr auto operator()(Distributed auto x) const {
     return x + matmul(dropout(gelu(matmul(x, up)), 0.2), down) + bias;
   }
 };
-template <Dim layers>
+template <Dim layers, Dim hidden = 10 / tensor>
 struct ModelOf {
   Parameter<double, Shape<width, 7>> in{normal(0.3)};
   Parameter<double, Shape<7, width>> middle{normal(0.3)};
-  Layers<layers, Block> blocks;
+  Layers<layers, Block<hidden>> blocks;
   constexpr auto operator()(Distributed auto x, Distributed auto y) const {
     return mean(square(blocks(matmul(matmul(x, in), middle)) - y));
   }
 };
 using Step = Training<ModelOf<depth>, AdamW, X, X>;
+using InOrder = Training<ModelOf<depth, 10 / cyclic(tensor)>, AdamW, X, X>;
 using Staged = Training<ModelOf<depth / stage>, AdamW, X, X>;
 template <class Optimizer>
 using By = Training<ModelOf<depth>, Optimizer, X, X>;

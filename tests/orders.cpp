@@ -6,15 +6,6 @@ namespace {
 
 using namespace context_parallel;
 
-template <int positions>
-struct InZigzag {
-  static constexpr Dim dim = positions / zigzag(sequence);
-};
-template <int positions>
-struct Cyclic {
-  static constexpr Dim dim = positions / cyclic(sequence);
-};
-
 const Mesh meshes[] = {Mesh{sequence = 1},
                        Mesh{sequence = 2},
                        Mesh{sequence = 3},

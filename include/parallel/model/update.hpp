@@ -201,7 +201,8 @@ class Update {
     const Layout like = on_host(this->type(parameter_).layout, false),
                  layout = stacked() ? like : with_leading(like, Dim(1));
     Layout unfolded = type.layout;
-    unfolded.dims = layout.unplaced().dims;
+    unfolded.dims = layout.dims;
+    for (Dim& d : unfolded.dims) d = d.whole();
     unfolded.dims[0] = type.layout.dims[0];
     int v = view(matrices.number, {type.dtype, unfolded});
     const AxisList axes = shared_out(layout);

@@ -204,6 +204,7 @@ class Session : public CarryingOut {
       Layout layout = trace.graph.values[value].type.layout;
       for (const Axis* axis : axes)
         if (layout.on(axis).apart()) layout = layout.with(axis, Invariant);
+      for (Dim& d : layout.dims) d = d.standing_as(Dim());
       return trace.enter(value, layout);
     };
     return run(Key{&whole_, held.type}, std::span(&held, 1), derived(held.type, all), held.kind, {},
