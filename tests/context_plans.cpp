@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <parallel/cost/price.hpp>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;
@@ -75,7 +76,7 @@ static_assert(elements(on<Context::gathered, 2, heads / 4>.all, all_gather) * 4 
               elements(on<Context::gathered, 2>.all, all_gather));
 static_assert(elements(on<Context::ulysses, 2, heads / 4>.forward, all_to_all) == 1.0 / 4 * (2 + 2.0 / 4) * state);
 
-// In zigzag as much is sent and held, and each rank's share of the arithmetic is the mean, not that of the last rank.
+// In zigzag as much is sent and held.
 template <Dim positions>
 using OfSequence = Wanted<float, Shape<batch, positions, heads, size>>;
 template <Dim positions>
@@ -186,5 +187,27 @@ TEST_CASE("keys and values are on their way while a rank attends to them") {
     CHECK(keys == 2 * 2 * (n - 1));
     CHECK(gradients == 2 * (n - 1));
     CHECK(alone == 2);  // the way home
+  }
+}
+
+TEST_CASE("of a causal ring the last rank attends (2n - 1)/n times as long as the mean, in an order as long") {
+  Machine machine;
+  machine.rates.push_back({.ranks = 64});
+  for (double& rate : machine.rates[0].products) rate = 1;
+  for (const int n : {2, 4, 8}) {
+    INFO(n << " ranks");
+    const auto attends = [&](const OwnedPlan& plan) {
+      double seconds = 0;
+      for (const Event& e : plan->events)
+        if (e.kind == EventKind::compute && plan->graph.node(e.node).operation->rate == Rate::attention)
+          seconds += arithmetic_seconds(*plan, plan->graph.node(e.node), machine);
+      return seconds;
+    };
+    const Mesh mesh{sequence = n};
+    const double mean = attends(derive<Around<positions>>(Mesh{})) / n,
+                 ring = attends(derive<Around<positions / sequence>>(mesh));
+    CHECK(ring == doctest::Approx((2.0 * n - 1) / n * mean));
+    CHECK(attends(derive<Around<positions / zigzag(sequence)>>(mesh)) == doctest::Approx(mean));
+    CHECK(attends(derive<Around<positions / cyclic(sequence)>>(mesh)) == doctest::Approx(mean));
   }
 }

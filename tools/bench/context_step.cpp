@@ -5,7 +5,7 @@
 //   mpirun -n 2 context_step --mpi [...]       ranks are processes
 //
 // One sequence of 8 heads of 64; causal queries see half of the keys, and of a ring's two ranks the second sees three
-// quarters of that. That all give the same loss and gradient norm is checked.
+// quarters of that, but where positions stand in zigzag. That all give the same loss and gradient norm is checked.
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -37,8 +37,9 @@ struct Layer {
     return mean(square(x + matmul<2>(y, projection)));
   }
 };
-template <Context how, bool causal, int length>
-using Step = Training<Layer<how, causal>, Sgd, Tensor<float, Shape<1, length / sequence, channels>>>;
+template <Context how, bool causal, int length, Order order = Order::contiguous>
+using Step =
+    Training<Layer<how, causal>, Sgd, Tensor<float, Shape<1, length / Ordered{&sequence, order}, channels>>>;
 
 /// One way to find the keys of the other rank.
 template <Communicator World>
@@ -67,6 +68,10 @@ void measure(World& world, const char* over, int rounds) {
   std::vector<Way<World>> ways;
   ways.emplace_back("gathered", derive<Step<Context::gathered, causal, length>>(mesh), world, x);
   ways.emplace_back("ring", derive<Step<Context::ring, causal, length>>(mesh), world, x);
+  if (causal) {
+    ways.emplace_back("gathered, zigzag", derive<Step<Context::gathered, causal, length, Order::zigzag>>(mesh), world, x);
+    ways.emplace_back("ring, zigzag", derive<Step<Context::ring, causal, length, Order::zigzag>>(mesh), world, x);
+  }
   ways.emplace_back("to the heads", derive<Step<Context::ulysses, causal, length>>(mesh), world, x);
   for (int i = -1; i < rounds; ++i)
     for (Way<World>& way : ways) {

@@ -102,12 +102,17 @@ constexpr double attention_seconds(const Plan& plan, const Node& node, const Mac
                                       local(keys, plan.mesh));
   if (const int parts = static_cast<int>(degree(keys, plan.mesh)), i = rotations(plan.graph, node.operands[1]);
       node.ints[0] != 0 && i > 0) {
-    // of a ring, where some ranks see all of these keys, the others none
-    flops *= static_cast<double>(parts) / (parts - i);
+    // of a ring, where some ranks see all of these keys, the others none; in an order each sees half of them
+    if (keys.ordered())
+      scores /= 2;
+    else
+      flops *= static_cast<double>(parts) / (parts - i);
   } else if (node.ints[0] != 0) {
     // Half of the scores on average. Where n ranks share the queries and all have the keys, the last one sees (2n - 1)
-    // / n of that average; and a block of queries is computed up to the keys of its last one.
-    const auto n = static_cast<double>(degree(queries, plan.mesh)) / static_cast<double>(degree(keys, plan.mesh));
+    // / n of that average, but where they stand in an order; and a block of queries is computed up to the keys of its last one.
+    const double n = queries.ordered() ? 1
+                                       : static_cast<double>(degree(queries, plan.mesh)) /
+                                             static_cast<double>(degree(keys, plan.mesh));
     const auto own = static_cast<double>(local(queries, plan.mesh)), all = static_cast<double>(local(keys, plan.mesh));
     const double more = (2 * n - 1) / n + (machine.attention_block < own ? machine.attention_block : own) / all;
     flops *= more;
