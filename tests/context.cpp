@@ -18,7 +18,7 @@ const Mesh meshes[] = {Mesh{sequence = 1},
 template <Context how>
 void check() {
   const std::vector<Array> one = outputs<All<Context::none, Whole>::Step>(Mesh{data = 1});
-  REQUIRE(one.size() == 2 + 21 + 5);
+  REQUIRE(one.size() == 2 + 27 + 5);
   for (const Array& a : one) {
     double most = 0;
     for (const double x : a.data) most = std::max(most, std::abs(x));

@@ -15,15 +15,18 @@ using lockstep::Array;
 
 inline constexpr int batch = 4, length = 24, others = 48, heads = 24, few = 12, size = 2;
 
-template <Context how, bool causal, bool masked>
+enum class Sees { all, where_one, own_document };
+template <Context how, bool causal, Sees sees>
 struct Attending {
   Parameter<double, Shape<size, size>> query{normal(1)}, key{normal(1)}, value{normal(1)};
   constexpr auto operator()(Distributed auto weight, Distributed auto q, Distributed auto k,
                             Distributed auto seen) const {
     const auto a = matmul(q, query);
     const auto b = matmul(k, key), c = matmul(k, value);
-    if constexpr (masked)
+    if constexpr (sees == Sees::where_one)
       return mean(weight * masked_attention<causal, how>(a, b, c, seen));
+    else if constexpr (sees == Sees::own_document)
+      return mean(weight * document_attention<causal, how>(a, b, c, seen));
     else
       return mean(weight * attention<causal, how>(a, b, c));
   }
@@ -40,14 +43,17 @@ struct All {
   using Other = Heads<others, few>;
   using Seen = Tensor<int, Shape<batch / data, Sequence<length>::dim>>;
   struct Model {
-    Attending<how, false, false> whole, few, other;
-    Attending<how, true, false> causal, causal_few;
-    Attending<how, false, true> masked;
-    Attending<how, true, true> causal_masked;
+    Attending<how, false, Sees::all> whole, few, other;
+    Attending<how, true, Sees::all> causal, causal_few;
+    Attending<how, false, Sees::where_one> masked;
+    Attending<how, true, Sees::where_one> causal_masked;
+    Attending<how, false, Sees::own_document> packed;
+    Attending<how, true, Sees::own_document> causal_packed;
     constexpr auto operator()(Distributed auto w, Distributed auto q, Distributed auto k, Distributed auto few_keys,
                               Distributed auto other_keys, Distributed auto seen) const {
       return whole(w, q, k, seen) + few(w, q, few_keys, seen) + other(w, q, other_keys, seen) + causal(w, q, k, seen) +
-             causal_few(w, q, few_keys, seen) + masked(w, q, few_keys, seen) + causal_masked(w, q, k, seen);
+             causal_few(w, q, few_keys, seen) + masked(w, q, few_keys, seen) + causal_masked(w, q, k, seen) + packed(w, q, few_keys, seen) +
+             causal_packed(w, q, k, seen);
     }
   };
   using Step = Training<Model, KeepGradients, Q, Q, K, Few, Other, Seen>;

@@ -19,8 +19,8 @@ Numbers rounded(Numbers x) {
 /// softmax(scale q k^T) v, and what its gradients are.
 struct Definition {
   Numbers q, k, v, g;
-  bool causal = false, masked = false, positioned = false;
-  Numbers seen{};
+  bool causal = false, masked = false, packed = false, positioned = false;
+  Numbers seen{}, documents{};  ///< of keys; of keys, and of queries, as many
   std::int64_t position = 0;
   double dropped = 0;
   double nothing_seen = 0;  ///< the logarithm of no sum
@@ -29,7 +29,8 @@ struct Definition {
 
   std::int64_t group_of(std::int64_t head) const { return head / (q.sizes[2] / k.sizes[2]); }
   bool sees(const Sizes& i, std::int64_t key) const {
-    return (!causal || key <= i[1] + position) && (!masked || seen({i[0], key}) != 0);
+    return (!causal || key <= i[1] + position) && (!masked || seen({i[0], key}) != 0) &&
+           (!packed || documents({i[0], key}) == documents({i[0], i[1]}));
   }
   /// What a probability is multiplied by.
   double kept(const Sizes& i, std::int64_t key) const {
@@ -81,9 +82,14 @@ struct Definition {
   void prepare(Run<T>& run, const Box& part, const Box& keys, const Box& values) const {
     run.operand(q, part).operand(k, keys).operand(v, values);
     if (masked) run.integers(seen, {{part.offset[0], keys.offset[1]}, {part.size[0], keys.size[1]}});
+    if (packed) {
+      run.integers(documents, {{part.offset[0], keys.offset[1]}, {part.size[0], keys.size[1]}});
+      run.integers(documents, {{part.offset[0], part.offset[1]}, {part.size[0], part.size[1]}});
+    }
     if (positioned) run.integers(Numbers(Sizes{}, static_cast<double>(position)));
     if (dropped > 0) run.scalars({7, 5});
-    run.ints(dropped > 0 ? Ints{causal, masked, positioned, 0, 1, 3} : Ints{causal, masked, positioned})
+    const std::int64_t sees = packed ? 2 : masked ? 1 : 0;
+    run.ints(dropped > 0 ? Ints{causal, sees, positioned, 0, 1, 3} : Ints{causal, sees, positioned})
         .reals(scale, dropped)
         .within(2, 4);
   }
@@ -226,6 +232,21 @@ TEST_CASE_TEMPLATE("a query sees what a mask leaves of the keys, and gives zeros
     REQUIRE(d.out({1, 3, 1, 2}) == 0);
     for (const int dim : {0, 1}) d.template check<T>(split(d.q.sizes, dim, 2), relative<T>);
   }
+}
+TEST_CASE_TEMPLATE("a query sees the keys of its own document", T, ELEMENTS) {
+  for (const bool causal : {false, true})
+    for (const double dropped : {0.0, 0.3})
+      for (const int length : {1, 7, 33}) {
+        Definition d = definition<T>({2, 70, 70, 2, 1, 16, 24});
+        d.packed = true;
+        d.causal = causal;
+        d.dropped = dropped;
+        d.documents = whole_numbers({2, 70}, 6, 3);  // in any order
+        for (std::int64_t j = 0; j < 70; ++j) d.documents({1, j}) = static_cast<double>((j + 2) / length + 5);
+        d.compute();
+        for (const int dim : {0, 1, 2}) d.template check<T>(split(d.q.sizes, dim, 2), relative<T>);
+        d.template check_joined<T>(3, relative<T>);
+      }
 }
 TEST_CASE_TEMPLATE("queries that stand at a position see what a cache holds up to it; outside, they give no number", T,
                    ELEMENTS) {

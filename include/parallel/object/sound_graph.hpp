@@ -160,9 +160,9 @@ inline void check_ring(const Graph& g, const Node& node) {
   const char* const what = "a ring of keys and values is none";
   require(node.ints.size() >= 3 && (node.results == 2 || node.results == 3), what);
   const operation::Attending attending(node.ints);
-  require(node.operands.size() >= (attending.masked ? 4 : 3) + (node.results == 3 ? 3 : 0), what);
+  require(node.operands.size() >= attending.of_keys() + attending.packed + (node.results == 3 ? 3 : 0), what);
   for (int o = 0; o < 3; ++o) require(g.values[node.operands[o]].type.layout.rank() == 4, what);
-  for (int o = 1; o < (attending.masked ? 4 : 3); ++o) {
+  for (int o = 1; o < attending.of_keys(); ++o) {
     const Layout& keys = g.values[node.operands[o]].type.layout;
     require(keys.rank() > 1 && keys.dims[1].count == 1 &&
                 keys.dims[1].axes[0] == g.values[node.operands[1]].type.layout.dims[1].axes[0],

@@ -1,4 +1,4 @@
-// Scaled dot-product attention over heads: causal or not, over keys that a mask leaves out, over keys of a cache, with
+// Scaled dot-product attention over heads: causal or not, over keys that a mask leaves out, among packed documents, over keys of a cache, with
 // dropped probabilities. Queries may have more heads than keys and values (grouped queries), and may be another
 // sequence than they (cross-attention). Where an axis splits the sequence of all three, `Context` says how.
 #pragma once
@@ -9,7 +9,7 @@ namespace parallel {
 namespace PARALLEL_SHARED operation {
 // clang-format off
 // q[b, s, h, d]   k, v[b, t, g, d]   seen[b, t]   position   result
-// S(batch)        S                  S            B          S
+// S(batch)        S                  S            B          S            documents of queries [b, s] lie as q does
 // S(heads)        S                  B            B          S            each rank has the keys of its heads
 // S(heads)        B                  B            B          S            fewer key heads than ranks: chosen by global
 //                                                                         coordinate; their gradients are Partial
@@ -22,13 +22,15 @@ namespace PARALLEL_SHARED operation {
 // with [4/b].
 // clang-format on
 
-/// The attributes: whether queries see only keys up to their own position, whether there is a mask of keys, whether
-/// there is a position.
+/// The attributes: whether queries see only keys up to their own position, whether there is a mask of keys, or a number
+/// of each key's document and of each query's, whether there is a position.
 struct Attending {
-  bool causal, masked, positioned;
-  constexpr Attending(const Ints& i) : causal(i[0] != 0), masked(i[1] != 0), positioned(i[2] != 0) {}
+  bool causal, masked, packed, positioned;
+  constexpr Attending(const Ints& i) : causal(i[0] != 0), masked(i[1] == 1), packed(i[1] == 2), positioned(i[2] != 0) {}
+  /// queries, keys and values, and what says of keys which are seen
+  constexpr int of_keys() const { return masked || packed ? 4 : 3; }
   /// where the operand of a dropping attention stands that holds seed and step
-  constexpr int scalars() const { return 3 + masked + positioned; }
+  constexpr int scalars() const { return of_keys() + packed + positioned; }
 };
 
 constexpr Refusal refused_attention(const Arguments& a) {
@@ -40,10 +42,11 @@ constexpr Refusal refused_attention(const Arguments& a) {
   }
   if (a.size(0, 2) % a.size(1, 2) != 0) return {Reason::heads_differ, {a.size(0, 2), a.size(1, 2)}};
   const Attending attending(a.ints);
-  if (attending.masked) {
-    if (a.rank(3) != 2) return {Reason::wrong_rank, {a.rank(3), 2}};
+  for (int i = 3; i < attending.of_keys() + attending.packed; ++i) {
+    const int of = i == 3 ? 1 : 0;
+    if (a.rank(i) != 2) return {Reason::wrong_rank, {a.rank(i), 2}};
     for (int d = 0; d < 2; ++d)
-      if (a.size(3, d) != a.size(1, d)) return {Reason::shapes_differ, {a.size(1, d), a.size(3, d)}};
+      if (a.size(i, d) != a.size(of, d)) return {Reason::shapes_differ, {a.size(of, d), a.size(i, d)}};
   }
   if (attending.positioned && a.rank(attending.scalars() - 1) != 0)
     return {Reason::wrong_rank, {a.rank(attending.scalars() - 1), 0}};
@@ -89,14 +92,17 @@ PARALLEL_AHEAD constexpr Signatures attention_table(const Arguments& a) {
   rows.push_back({{Broadcast, Broadcast, Partial}, {Partial, Broadcast}});
   const Attending attending(a.ints);
   for (Signature& row : rows) {
-    if (attending.masked) row.operands.push_back(row.operands[0] == split(0) ? split(0) : Broadcast);
+    const Placement queries = row.operands[0], batch = queries == split(0) ? queries : Broadcast;
+    if (attending.of_keys() > 3) row.operands.push_back(batch);
+    if (attending.packed) row.operands.push_back(queries == split(1) ? queries : batch);
     if (attending.positioned) row.operands.push_back(Broadcast);
   }
   return rows;
 }
 PARALLEL_AHEAD constexpr Signatures ring_attention_table(const Arguments& a) {
   Signatures rows = attention_table(a);
-  Signature around = uniform_row(Attending(a.ints).masked ? 4 : 3, 2, split(1));
+  const Attending attending(a.ints);
+  Signature around = uniform_row(attending.of_keys() + attending.packed, 2, split(1));
   around.communicates = true;
   if (a.size(0, 1) > 1 && a.size(1, 1) > 1) rows.push_back(around);
   return rows;
@@ -150,7 +156,7 @@ PARALLEL_AHEAD constexpr void ring_attention_gradient(Gradient& g) {
   gradient_of_attention(g, ring_attention_derivative);
 }
 PARALLEL_AHEAD constexpr void attention_lower(Lowering&);
-/// Operands (q, k, v[, seen][, position][, scalars]); ints: Attending, and where probabilities are dropped the
+/// Operands (q, k, v[, seen | documents of keys, of queries][, position][, scalars]); ints: Attending, and where probabilities are dropped the
 /// positions of seed and step among the scalars and the number of the call. The numbers are the scale of the scores and
 /// the probability of a probability to be dropped.
 inline constexpr Operation attention{.name = "attention",
@@ -235,20 +241,29 @@ constexpr auto on_sequence(const X& x, Here here) {
   else
     return on_sequence<Like, done + 1>(to<OnAxis<Like::type.layout.dims[1].axes[done], split(1)>>(x, here), here);
 }
-/// Attention by a context; `seen`, if that is given, is the mask.
+/// Attention by a context; `seen`, if that is given, is the mask, or the documents of keys and then of queries.
 template <Context context, bool causal, class Q, class K, class V, class... Seen>
 constexpr auto attend(double dropped, Here here, const Q& q, const K& k, const V& v, const Seen&... seen) {
   constexpr auto none = Context::none;
   if constexpr (context == Context::gathered) {
-    return attend<none, causal>(dropped, here, q, off_sequence<Broadcast>(k, here), off_sequence<Broadcast>(v, here),
-                                off_sequence<Broadcast>(seen, here)...);
+    const auto whole_keys = [&](const auto&... of_keys) {
+      return attend<none, causal>(dropped, here, q, off_sequence<Broadcast>(k, here), off_sequence<Broadcast>(v, here),
+                                  of_keys...);
+    };
+    const auto whole_mask = [&](const auto& of_keys, const auto&... of_queries) {
+      return whole_keys(off_sequence<Broadcast>(of_keys, here), of_queries...);
+    };
+    if constexpr (sizeof...(Seen) == 0)
+      return whole_keys();
+    else
+      return whole_mask(seen...);
   } else if constexpr (context == Context::ulysses) {
     return on_sequence<Q>(
         attend<none, causal>(dropped, here, off_sequence<split(2)>(q, here), off_sequence<split(2)>(k, here),
                              off_sequence<split(2)>(v, here), off_sequence<Broadcast>(seen, here)...),
         here);
   } else {
-    constexpr bool masked = sizeof...(Seen) > 0;
+    constexpr int masked = sizeof...(Seen);
     using Attend = std::conditional_t<context == Context::ring, Apply<operation::ring_attention, causal, masked, false>,
                                       Apply<operation::attention, causal, masked, false>>;
     return Attend{operation::scale_of_scores(Q::type), dropped}(here, q, k, v, seen...);
@@ -270,6 +285,15 @@ template <bool causal = false, Context context = Context::none, Distributed Q, D
           Distributed S>
 constexpr auto masked_attention(const Q& q, const K& k, const V& v, const S& seen, double dropped = 0, Here here = {}) {
   return internals::attend<context, causal>(dropped, here, q, k, v, seen);
+}
+/// The same among documents that are packed one behind the other, without padding: a query sees the keys whose document
+/// is its own. documents[batch, sequence]: whole numbers, the same in one document and others in the next, as
+/// cumulative_sum<1>(...) of where one begins.
+template <bool causal = true, Context context = Context::none, Distributed Q, Distributed K, Distributed V,
+          Distributed D>
+constexpr auto document_attention(const Q& q, const K& k, const V& v, const D& documents, double dropped = 0,
+                                  Here here = {}) {
+  return internals::attend<context, causal>(dropped, here, q, k, v, documents, documents);
 }
 /// Causal attention of queries that begin at `position`, a whole number, over all positions that k and v have room for:
 /// what is generated token by token. The result of a query that stands behind all of them is no number.

@@ -119,8 +119,8 @@ struct Unrolling {
     ring_.flops = all;
     return made;
   }
-  /// Keys, values and, where there is a mask, which of them are seen.
-  constexpr int travelling() const { return operation::Attending(ring_.ints).masked ? 3 : 2; }
+  /// Keys, values and, where there is a mask or documents, which of them are seen.
+  constexpr int travelling() const { return operation::Attending(ring_.ints).of_keys() - 1; }
   constexpr List<int, max_node_operands> rotated() {
     List<int, max_node_operands> next = operands_;
     for (int o = 1; o <= travelling(); ++o) next[o] = rotate(operands_[o], o);

@@ -16,7 +16,9 @@ struct Heads {
   const Index batch, queries, keys, heads, groups, size, value_size;
   const Index group_size;  ///< how many heads, counted over all ranks, share keys
   const T factor;
-  const int* const seen;  ///< [batch, keys], or none
+  const int* const seen;               ///< [batch, keys], or none
+  const int* const documents_of_keys;  ///< [batch, keys], or none
+  const int* const documents;          ///< of queries, [batch, queries]
   const Index position;   ///< of the first query of all ranks
   static constexpr Index most_rows = account::cpu::most_queries;
   const Index block;  ///< queries at a time: their scores stay in the second cache
@@ -40,6 +42,8 @@ struct Heads {
         group_size(q.whole[2] / k.whole[2]),
         factor(static_cast<T>(call.reals[0])),
         seen(attending.masked ? call.operands[3].as<const int>() : nullptr),
+        documents_of_keys(attending.packed ? call.operands[3].as<const int>() : nullptr),
+        documents(attending.packed ? call.operands[4].as<const int>() : nullptr),
         position(attending.positioned ? *call.operands[attending.scalars() - 1].as<const int>() : 0),
         block(account::cpu::queries_at_once(keys)),
         room(account::cpu::room_of_scores(keys)),
@@ -59,13 +63,33 @@ struct Heads {
     return rows(data, b, row, queries, head, heads, elements);
   }
   template <class U>
-  Matrix<U> key_rows(U* data, Index b, Index group, Index elements, bool transposed = false) const {
-    return rows(data, b, Index{0}, keys, group, groups, elements, transposed);
+  Matrix<U> key_rows(U* data, Index b, Index first, Index group, Index elements, bool transposed = false) const {
+    return rows(data, b, first, keys, group, groups, elements, transposed);
   }
   Index group_of(Index head) const { return (q.offset[2] + head) / group_size - k.offset[2]; }
   /// How many of the rank's keys the query before `row` sees, if there is no mask.
   Index visible(Index row) const {
     return attending.causal ? k.below(1, position + q.at(1, row - 1) + 1) : keys;
+  }
+
+  /// The keys that some of a block of queries see: the first, and where they end.
+  struct Range {
+    Index begin = 0, end = 0;
+    Index size() const { return end - begin; }
+  };
+  Range seen_by(Index b, Index row, Index count) const {
+    Range range{0, visible(row + count)};
+    if (documents == nullptr) return range;
+    const auto [least, most] = std::minmax_element(documents + b * queries + row, documents + b * queries + row + count);
+    const int* const of = documents_of_keys + b * keys;
+    const auto is_other = [&](Index key) { return of[key] < *least || of[key] > *most; };
+    while (range.size() > 0 && is_other(range.end - 1)) --range.end;
+    while (range.size() > 0 && is_other(range.begin)) ++range.begin;
+    return range;
+  }
+  /// Of these keys how many the query before `row` sees, if there is no mask.
+  Index visible(const Range& range, Index row) const {
+    return std::clamp<Index>(visible(row) - range.begin, 0, range.size());
   }
 
   /// Whether the position that a query is given has no key.
@@ -81,14 +105,19 @@ struct Heads {
       for (Index head = 0; head < heads; ++head)
         for (Index row = 0; row < queries; row += block) body(b, head, row, std::min(block, queries - row));
   }
-  /// Scores of a block of queries; those of keys that the mask leaves out are -infinity.
-  Matrix<const T> scores(T* to, Index b, Index head, Index row, Index count, Index visible_keys) const {
-    multiply<T>(count, visible_keys, size, factor, query_rows(q.as<const T>(), b, row, head, size),
-                key_rows(k.as<const T>(), b, group_of(head), size, true), {to, room});
-    if (seen != nullptr)
+  /// Scores of a block of queries; those of keys that the mask leaves out, or of other documents, are -infinity.
+  Matrix<const T> scores(T* to, Index b, Index head, Index row, Index count, const Range& range) const {
+    multiply<T>(count, range.size(), size, factor, query_rows(q.as<const T>(), b, row, head, size),
+                key_rows(k.as<const T>(), b, range.begin, group_of(head), size, true), {to, room});
+    const auto hide = [&](auto is_hidden) {
       for (Index i = 0; i < count; ++i)
-        for (Index j = 0; j < visible_keys; ++j)
-          if (seen[b * keys + j] == 0) to[i * room + j] = -std::numeric_limits<T>::infinity();
+        for (Index j = 0; j < range.size(); ++j)
+          if (is_hidden(b * queries + row + i, b * keys + range.begin + j))
+            to[i * room + j] = -std::numeric_limits<T>::infinity();
+    };
+    if (seen != nullptr) hide([&](Index, Index key) { return seen[key] == 0; });
+    if (documents != nullptr)
+      hide([&](Index query, Index key) { return documents[query] != documents_of_keys[key]; });
     return {to, room};
   }
   /// row = exp(row - subtracted) for visible keys, 0 for the others.
@@ -96,15 +125,15 @@ struct Heads {
     cpu::exponentials(row, subtracted, row, visible_keys);
     std::fill(row + visible_keys, row + all, T{0});
   }
-  /// Drops probabilities of a query, or gradients of them, by their indices in all scores [batch, heads, queries,
-  /// keys].
-  void drop(T* p, Index b, Index head, Index row, Index visible_keys) const {
+  /// Drops probabilities of a query for n keys from one on, or gradients of them, by their indices in all scores [batch,
+  /// heads, queries, keys].
+  void drop(T* p, Index b, Index head, Index row, Index begin, Index n_keys) const {
     if (dropped == 0) return;
     const Index first =
         (((q.offset[0] + b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.at(1, row)) * k.whole[1];
-    for (Index key = 0, n = 0; key < visible_keys; key += n) {
-      n = std::min(k.run(1, key), visible_keys - key);
-      in_blocks(first + k.at(1, key), n, [&](Index i, Index within, Index count, std::uint64_t of) {
+    for (Index key = 0, n = 0; key < n_keys; key += n) {
+      n = std::min(k.run(1, begin + key), n_keys - key);
+      in_blocks(first + k.at(1, begin + key), n, [&](Index i, Index within, Index count, std::uint64_t of) {
         std::uint32_t words[RandomStream::block];
         words_of_block(stream, of, words);
         for (Index j = key + i; j < key + i + count; ++j)
@@ -122,23 +151,24 @@ void attention(const Call& call) {
   T *out = call.results[0].as<T>(), *statistic = call.results[1].as<T>();
   T* p = scratch<Purpose::scores, T>(static_cast<std::size_t>(at.block * at.room));
   at.each([&](Index b, Index head, Index row, Index count) {
-    const Index all = at.visible(row + count);
-    const Matrix<const T> scores = at.scores(p, b, head, row, count, all);
+    const auto range = at.seen_by(b, row, count);
+    const Index all = range.size();
+    const Matrix<const T> scores = at.scores(p, b, head, row, count, range);
     T sums[Heads<T>::most_rows];
     for (Index i = 0; i < count; ++i) {
       T* const own = p + i * at.room;
-      const Index visible = at.visible(row + i + 1);
+      const Index visible = at.visible(range, row + i + 1);
       T largest = visible > 0 ? largest_of(own, visible) : T{0};
       if (largest == -std::numeric_limits<T>::infinity()) largest = 0;
       at.exponentials(own, largest, visible, all);
       sums[i] = sum_of(own, visible);
       statistic[(b * at.queries + row + i) * at.heads + head] =
           sums[i] > 0 ? largest + std::log(sums[i]) : std::numeric_limits<T>::lowest();
-      at.drop(own, b, head, row + i, visible);
+      at.drop(own, b, head, row + i, range.begin, visible);
     }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
     multiply<T>(count, at.value_size, all, 1, scores,
-                at.key_rows(at.v.template as<const T>(), b, at.group_of(head), at.value_size), to);
+                at.key_rows(at.v.template as<const T>(), b, range.begin, at.group_of(head), at.value_size), to);
     for (Index i = 0; i < count; ++i) {
       T* const own = to.data + i * to.stride;
       if (at.stands_outside(row + i))
@@ -180,11 +210,12 @@ void attention_gradient(const Call& call) {
   T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(2 * at.block * at.room));
   T* const ds = p + at.block * at.room;
   at.each([&](Index b, Index head, Index row, Index count) {
-    const Index all = at.visible(row + count), group = at.group_of(head);
-    at.scores(p, b, head, row, count, all);
+    const auto range = at.seen_by(b, row, count);
+    const Index all = range.size(), group = at.group_of(head);
+    at.scores(p, b, head, row, count, range);
     for (Index i = 0; i < count; ++i)
-      at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head], at.visible(row + i + 1),
-                      all);
+      at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head],
+                      at.visible(range, row + i + 1), all);
     const auto cotangent = at.query_rows(g, b, row, head, at.value_size),
                result = at.query_rows(out, b, row, head, at.value_size);
     T* kept = p;  // probabilities as they met the values
@@ -192,23 +223,23 @@ void attention_gradient(const Call& call) {
       kept = ds;
       for (Index i = 0; i < count; ++i) {
         std::copy_n(p + i * at.room, all, ds + i * at.room);
-        at.drop(ds + i * at.room, b, head, row + i, all);
+        at.drop(ds + i * at.room, b, head, row + i, range.begin, all);
       }
     }
     multiply<T>(all, at.value_size, count, 1, {kept, at.room, true}, cotangent,
-                at.key_rows(dv, b, group, at.value_size), true);
+                at.key_rows(dv, b, range.begin, group, at.value_size), true);
     multiply<T>(count, all, at.value_size, 1, cotangent,
-                at.key_rows(at.v.template as<const T>(), b, group, at.value_size, true), {ds, at.room});
+                at.key_rows(at.v.template as<const T>(), b, range.begin, group, at.value_size, true), {ds, at.room});
     for (Index i = 0; i < count; ++i) {
-      at.drop(ds + i * at.room, b, head, row + i, all);
+      at.drop(ds + i * at.room, b, head, row + i, range.begin, all);
       const T inner =
           inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
       probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner, all);
     }
     multiply<T>(count, at.size, all, at.factor, {ds, at.room},
-                at.key_rows(at.k.template as<const T>(), b, group, at.size), at.query_rows(dq, b, row, head, at.size));
+                at.key_rows(at.k.template as<const T>(), b, range.begin, group, at.size), at.query_rows(dq, b, row, head, at.size));
     multiply<T>(all, at.size, count, at.factor, {ds, at.room, true},
-                at.query_rows(at.q.template as<const T>(), b, row, head, at.size), at.key_rows(dk, b, group, at.size),
+                at.query_rows(at.q.template as<const T>(), b, row, head, at.size), at.key_rows(dk, b, range.begin, group, at.size),
                 true);
   });
 }

@@ -46,7 +46,9 @@ struct Heads {
   bool ordered;                     ///< some of them stand otherwise than they are counted
   W exponent;  ///< of 2 for a product of query and key; not negative
   bool causal, packed;
-  const int* seen;        ///< [batch, keys], or none
+  const int* seen;               ///< [batch, keys], or none
+  const int* documents_of_keys;  ///< [batch, keys], or none
+  const int* documents;          ///< of queries, [batch, queries]
   const int* position;    ///< of the first query of all ranks, or none
   std::uint64_t dropped;  ///< random words below it drop a probability
   W growth;               ///< of the others
@@ -80,6 +82,8 @@ struct Heads {
     const operation::Attending attending(call.ints);
     causal = attending.causal;
     seen = attending.masked ? call.operands[3].as<const int>() : nullptr;
+    documents_of_keys = attending.packed ? call.operands[3].as<const int>() : nullptr;
+    documents = attending.packed ? call.operands[4].as<const int>() : nullptr;
     position = attending.positioned ? call.operands[attending.scalars() - 1].as<const int>() : nullptr;
     dropped = dropped_below(call.reals[1]);
     growth = static_cast<W>(1 / (1 - call.reals[1]));
@@ -138,6 +142,14 @@ struct Heads {
       scores.each([&](const Place& e, W& x) {
         const int key = first_key + (turned ? e.row() : e.column());
         if (key < keys && seen[std::int64_t{b} * keys + key] == 0) x = hidden;
+      });
+    if (documents != nullptr)
+      scores.each([&](const Place& e, W& x) {
+        const int query = first_query + (turned ? e.column() : e.row()),
+                  key = first_key + (turned ? e.row() : e.column());
+        if (query < queries && key < keys &&
+            documents[std::int64_t{b} * queries + query] != documents_of_keys[std::int64_t{b} * keys + key])
+          x = hidden;
       });
   }
   /// Whether the position that a query is given has no key.
