@@ -95,3 +95,62 @@ void check_language() {
 TEST_CASE("positions, masks, dropped elements and data follow zigzag") { check_language<InZigzag, Context::ring>(); }
 TEST_CASE("and cyclic, with keys gathered") { check_language<Cyclic, Context::gathered>(); }
 TEST_CASE("and zigzag, brought to the heads") { check_language<InZigzag, Context::ulysses>(); }
+
+namespace {
+
+/// Documents that a token ends, packed one behind the other, by tokens alone.
+template <template <int> class Sequence, Context how>
+struct Packed {
+  Parameter<double, Shape<10, 8>> token{normal(1)};
+  Parameter<double, Shape<8, 3, 12, 2>> qkv{normal(0.5)};
+  Parameter<double, Shape<12, 2, 8>> projection{normal(0.5)};
+  constexpr auto operator()(Distributed auto tokens) const {
+    const auto ends = tokens == 9;
+    const auto documents = cumulative_sum<1>(ends) - ends;
+    const auto x = to<Shape<batch / data, Sequence<length>::dim, 8>>(embedding(tokens, token));
+    const auto all = matmul(x, qkv);
+    const auto y = document_attention<true, how>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all),
+                                                 to<Shape<batch / data, Sequence<length>::dim>>(documents));
+    return mean_cross_entropy<10>(matmul(matmul<2>(y, projection), transpose(token)), tokens);
+  }
+};
+template <template <int> class Sequence, Context how>
+using PackedStep = Training<Packed<Sequence, how>, KeepGradients, Tensor<int, Shape<batch / data, length>>>;
+struct Alone {  // a document by itself
+  Parameter<double, Shape<10, 8>> token{normal(1)};
+  Parameter<double, Shape<8, 3, 12, 2>> qkv{normal(0.5)};
+  Parameter<double, Shape<12, 2, 8>> projection{normal(0.5)};
+  constexpr auto operator()(Distributed auto tokens) const {
+    const auto all = matmul(embedding(tokens, token), qkv);
+    const auto y = attention(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all));
+    return mean_cross_entropy<10>(matmul(matmul<2>(y, projection), transpose(token)), tokens);
+  }
+};
+
+template <template <int> class Sequence, Context how>
+void check_packed() {
+  std::vector<int> tokens = program::numbers<int>(batch * length, 21, 9);
+  for (int b = 0; b < batch; ++b)
+    for (const int end : {5, 11, 17, 23}) tokens[static_cast<std::size_t>(b * length + end)] = 9;
+  // four documents of six tokens each: as many examples of one program without a mask
+  const auto give = [&](auto& executor) { executor.input(0, tokens); };
+  const std::vector<Array> one =
+      program::outputs<Training<Alone, KeepGradients, Tensor<int, Shape<4 * batch, length / 4>>>>(Mesh{}, give);
+  for (const Mesh& mesh : meshes) {
+    INFO(text(mesh));
+    if (mesh.extent(&tensor) > 1) continue;
+    const std::vector<Array> many = program::outputs<PackedStep<Sequence, how>>(mesh, give);
+    REQUIRE(many.size() == one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      INFO("output " << i);
+      CHECK(lockstep::difference(many[i], one[i]) < 1e-10);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("packed documents are what each is by itself, around a ring") { check_packed<OnSequence, Context::ring>(); }
+TEST_CASE("in zigzag") { check_packed<InZigzag, Context::ring>(); }
+TEST_CASE("gathered") { check_packed<InZigzag, Context::gathered>(); }
+TEST_CASE("brought to the heads") { check_packed<Cyclic, Context::ulysses>(); }
