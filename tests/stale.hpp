@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -41,25 +42,15 @@ struct Net {
 };
 template <class Blocks>
 using NetOf = Net<Parameter<double, Shape<inputs, width>>, Blocks, Parameter<double, Shape<width, results>>>;
-/// Parameters at several servers: a layer's matrix and its bias at two, what stands around the layers at two.
-template <int other>
-using Spread = Net<Parameter<double, Shape<inputs, width>, Stored<data, At<other>>>,
+/// Parameters at several servers.
+using Spread = Net<Parameter<double, Shape<inputs, width>, Stored<data, At<1>>>,
                    Layers<layers, Block<Parameter<double, Shape<width, width>, Stored<data, At<-1>>>,
                                         Parameter<double, Shape<width>, Stored<data, At<0>>>>>,
                    Parameter<double, Shape<width, results>, Stored<data, At<0>>>>;
-/// And each layer at a server of its own, by turns.
-struct InTurn {
-  BlockAt<Stored<data, At<0>>> first;
-  BlockAt<Stored<data, At<1>>> second;
-  BlockAt<Stored<data, At<0>>> third;
-  BlockAt<Stored<data, At<1>>> fourth;
-  constexpr auto operator()(Distributed auto x) const { return fourth(third(second(first(x)))); }
-};
-
 template <class Model, class Optimizer, int micro_batches = 1>
-using Step = Accumulate<micro_batches,
-                        Training<Model, Optimizer, Tensor<double, Shape<examples / micro_batches / data, inputs>>,
-                                 Tensor<double, Shape<examples / micro_batches / data, results>>>>;
+using Step =
+    Accumulate<micro_batches, Training<Model, Optimizer, Tensor<double, Shape<examples / micro_batches / data, inputs>>,
+                                       Tensor<double, Shape<examples / micro_batches / data, results>>>>;
 
 using Numbers = std::vector<double>;
 inline Numbers batch(int step, int columns, double by) {
@@ -130,16 +121,18 @@ struct Left {
 };
 constexpr double rate = 0.05, clip = 0.5, kept = 0.875, decay = 0.125;
 
-/// Momentum by gradients of `staleness` steps before, as it is defined. `skipped`: a step without an update.
+/// Momentum by gradients at the parameters of so many steps before, as it is defined. `skipped`: a step whose loss is
+/// no number.
 inline Left simulated(Weights initial, int staleness, int skipped = -1) {
   std::vector<Weights> versions{initial};
   Weights moments{};
   Left left;
   for (int step = 0; step < steps; ++step) {
+    if (step == skipped) continue;
     const std::size_t t = versions.size() - 1, s = static_cast<std::size_t>(staleness);
     Weights g, next = versions.back();
-    if (step == skipped) continue;
-    left.numbers.push_back(gradient(versions[t < s ? 0 : t - s], batch(step, inputs, 0.7), batch(step, results, 0.3), g));
+    left.numbers.push_back(
+        gradient(versions[t < s ? 0 : t - s], batch(step, inputs, 0.7), batch(step, results, 0.3), g));
     double norm = 0;
     Weights::each([&](auto of) {
       for (const double n : g.*of) norm += n * n;
@@ -164,14 +157,14 @@ inline Left simulated(Weights initial, int staleness, int skipped = -1) {
   };
   const std::size_t last = versions.size() - 1, s = static_cast<std::size_t>(staleness);
   for (std::size_t i = 0; i <= s; ++i)
-    name(versions[last + i < s ? 0 : last + i - s],
-         i == 0 ? "" : i == s ? ".newest" : ".newer_" + std::to_string(i));
+    name(versions[last + i < s ? 0 : last + i - s], i == 0 ? "" : i == s ? ".newest" : ".newer_" + std::to_string(i));
   return left;
 }
 
-/// The same by a program, on a rank. Every rank that has a tensor, or a part of it, writes it.
+/// The same by a program, on a rank: each that has a tensor, or a part of it, writes it. `still`: so many steps at a
+/// rate of 0 come behind. An average is the last that it is of.
 template <class Program, Communicator World>
-void train(World& world, const Mesh& mesh, Left& left) {
+void train(World& world, const Mesh& mesh, Left& left, int skipped = -1, int still = 0) {
   const OwnedPlan plan = derive<Program>(mesh, world.rank());
   under_test::Parameters parameters(plan, world.rank(), 5);
   typename Program::Optimizer::Hyperparameters numbers;
@@ -180,17 +173,53 @@ void train(World& world, const Mesh& mesh, Left& left) {
   numbers.weight_decay = decay;
   if constexpr (requires { numbers.momentum; }) numbers.momentum = kept;
   Trainer<World, under_test::Device> trainer(plan, world, parameters, numbers, 1);
+  trainer.on_no_number(NoNumber::skips);
+  if (trainer.executor().reads("average_decay")) trainer.executor().scalar("average_decay", 0);
   for (int step = 0; step < steps; ++step) {
-    const StepResult r = trainer(batch(step, inputs, 0.7), batch(step, results, 0.3));
-    if (world.rank() == 0) left.numbers.insert(left.numbers.end(), {r.loss, r.gradient_norm});
+    Numbers x = batch(step, inputs, 0.7);
+    if (step == skipped) x[0] = std::numeric_limits<double>::infinity();
+    const StepResult r = trainer(x, batch(step, results, 0.3));
+    CHECK(r.skipped == (step == skipped));
+    if (world.rank() == 0 && !r.skipped) left.numbers.insert(left.numbers.end(), {r.loss, r.gradient_norm});
   }
+  for (int step = 0; step < still; ++step) trainer.step(0);
   for (int rank = 0; rank < world.size(); ++rank, world.barrier())
     for (const NamedTensor& t : trainer.executor().tensors()) {
       if (rank != world.rank() || t.role == Role::input) continue;
       Numbers& to = left.tensors[t.name];
-      to.resize(static_cast<std::size_t>(t.type.layout.elements()));
+      to.resize(static_cast<std::size_t>(t.type.layout.elements()), std::numeric_limits<double>::quiet_NaN());
       trainer.executor().get(t.name, to);
     }
+}
+
+/// The parameters as the library draws them.
+inline Weights initial() {
+  Weights w;
+  run_threads(1, [&](Threads&) {
+    const OwnedPlan plan = derive<Step<NetOf<Layers<layers, BlockAt<>>>, Momentum>>(Mesh{});
+    under_test::Parameters parameters(plan, 0, 5);
+    parameters.get(plan, 0, "in", w.in);
+    parameters.get(plan, 0, "blocks.*.w", w.w);
+    parameters.get(plan, 0, "blocks.*.b", w.b);
+    parameters.get(plan, 0, "out", w.out);
+  });
+  return w;
+}
+/// How far what a training left is from its definition, at most. `in_part`: it is what one process has of it.
+inline double apart(const Left& left, const Left& defined, bool in_part = false) {
+  double worst = 0;
+  const auto compare = [&](const Numbers& a, const Numbers& b) {
+    REQUIRE(a.size() == b.size());
+    for (std::size_t i = 0; i < b.size(); ++i)
+      if (!in_part || !std::isnan(a[i])) worst = std::max(std::isnan(a[i]) ? 1e300 : std::abs(a[i] - b[i]), worst);
+  };
+  if (!in_part || !left.numbers.empty()) compare(left.numbers, defined.numbers);
+  for (const auto& [name, numbers] : defined.tensors) {
+    INFO(name);
+    REQUIRE(left.tensors.contains(name));
+    compare(left.tensors.at(name), numbers);
+  }
+  return worst;
 }
 
 }  // namespace stale

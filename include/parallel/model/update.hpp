@@ -414,7 +414,7 @@ class Update {
   Value parameter_, at_rest_, gradient_, factor_;
   internals::Vector<Owned> owned_{};
   internals::Vector<int> gone_{};  ///< values whose place another has taken
-  int current_ = 0;                        ///< of what is owned, what stands in the parameter's place
+  int current_ = 0;                ///< of what is owned, what stands in the parameter's place
   DType states_in_ = DType::f32;
   bool gives_out_ = false;
 };
