@@ -116,14 +116,14 @@ TEST_CASE("what is kept is gone on with on other meshes, otherwise stored") {
   using By = Stale<2, AdamW>;
   using At0 = AllStored<kept::By<By>, Stored<data, At<0>>>;
   using States = AllStored<kept::By<By>, Stored<data, At<1>, Zero::states>>;
-  constexpr int steps = 6;
+  constexpr int all_steps = 6;
   for (const int saved : {1, 3}) {
     const kept::Folder folder, nothing;
-    const std::vector<double> all = kept::train<At0, By>(folder.path, Mesh{data = 2}, steps, saved),
+    const std::vector<double> all = kept::train<At0, By>(folder.path, Mesh{data = 2}, all_steps, saved),
                               rest = kept::behind(all, saved);
-    CHECK(kept::train<At0, By>(folder.path, Mesh{data = 2}, steps, 0) == rest);
-    CHECK(kept::near(kept::train<kept::By<By>, By>(folder.path, Mesh{data = 1}, steps, 0), rest));
-    CHECK(kept::near(kept::train<States, By>(folder.path, Mesh{data = 4}, steps, 0), rest));
+    CHECK(kept::train<At0, By>(folder.path, Mesh{data = 2}, all_steps, 0) == rest);
+    CHECK(kept::near(kept::train<kept::By<By>, By>(folder.path, Mesh{data = 1}, all_steps, 0), rest));
+    CHECK(kept::near(kept::train<States, By>(folder.path, Mesh{data = 4}, all_steps, 0), rest));
   }
 }
 

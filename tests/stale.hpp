@@ -214,10 +214,10 @@ inline double apart(const Left& left, const Left& defined, bool in_part = false)
       if (!in_part || !std::isnan(a[i])) worst = std::max(std::isnan(a[i]) ? 1e300 : std::abs(a[i] - b[i]), worst);
   };
   if (!in_part || !left.numbers.empty()) compare(left.numbers, defined.numbers);
-  for (const auto& [name, numbers] : defined.tensors) {
-    INFO(name);
-    REQUIRE(left.tensors.contains(name));
-    compare(left.tensors.at(name), numbers);
+  for (const auto& tensor : defined.tensors) {
+    CAPTURE(tensor.first);
+    REQUIRE(left.tensors.contains(tensor.first));
+    compare(left.tensors.at(tensor.first), tensor.second);
   }
   return worst;
 }
