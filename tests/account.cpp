@@ -14,6 +14,7 @@
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
 #include <parallel/model/averaged.hpp>
+#include <parallel/model/stale.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
 
@@ -344,6 +345,7 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   check_kernels.operator()<Training<Seldom, Muon, X, Classes>>("muon");
   check_kernels.operator()<Training<Apart, MuonMatchingAdamW, Tensor<float, Shape<8, 16>>>>("muon like adamw");
   check_kernels.operator()<Training<Seldom, Averaged<AdamW>, X, Classes>>("averages");
+  check_kernels.operator()<Training<Seldom, Stale<1, Sgd>, X, Classes>>("older parameters");
   check_kernels.operator()<Training<Seldom, StatesIn<bfloat16, Adafactor>, X, Classes>>("adafactor in bf16");
   check_kernels.operator()<Training<Seldom, StatesIn<bfloat16, AdamW>, X, Classes>>("adamw in bf16");
   // What plans seldom have compute: copies of what others hold.

@@ -52,8 +52,8 @@ struct All {
     constexpr auto operator()(Distributed auto w, Distributed auto q, Distributed auto k, Distributed auto few_keys,
                               Distributed auto other_keys, Distributed auto seen) const {
       return whole(w, q, k, seen) + few(w, q, few_keys, seen) + other(w, q, other_keys, seen) + causal(w, q, k, seen) +
-             causal_few(w, q, few_keys, seen) + masked(w, q, few_keys, seen) + causal_masked(w, q, k, seen) + packed(w, q, few_keys, seen) +
-             causal_packed(w, q, k, seen);
+             causal_few(w, q, few_keys, seen) + masked(w, q, few_keys, seen) + causal_masked(w, q, k, seen) +
+             packed(w, q, few_keys, seen) + causal_packed(w, q, k, seen);
     }
   };
   using Step = Training<Model, KeepGradients, Q, Q, K, Few, Other, Seen>;

@@ -229,6 +229,18 @@ TEST_CASE_TEMPLATE("the average of a parameter: its first value is the parameter
       check_near(found, Numbers(sizes, expected), tolerance<T>);
     }
 }
+TEST_CASE_TEMPLATE("what is handed down: in the first step, or in all but that", T, float, double) {
+  for (const Sizes& sizes : {Sizes{33}, Sizes{3, 5001}})
+    for (const double step : {1.0, 2.0, 7.0})
+      for (const bool in_first : {true, false}) {
+        const Numbers version = normal_numbers(sizes, 1), other = normal_numbers(sizes, 2);
+        Run<T> run;
+        run.operand(version).operand(other).scalars({0.5, step}).ints({1, 1, in_first}).result_in_place(0);
+        const Numbers found = run.run(operation::handed_down), &expected = (step == 1) == in_first ? other : version;
+        for (std::size_t i = 0; i < found.values.size(); ++i)
+          CHECK(found.values[i] == static_cast<double>(static_cast<T>(expected.values[i])));
+      }
+}
 
 #if defined(PARALLEL_TEST_CUDA)
 TEST_CASE_TEMPLATE("an update is left out where the scalar says so", T, float, double) {

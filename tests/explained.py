@@ -114,6 +114,7 @@ CASES = [  # (program, what stands in the row)
     (beside("using More = Training<Model, Adam{1e-3}, X, X>;"), "the optimizer is a type"),
     (beside("using More = Training<Model, SGD, X, X>;"), "optimizers are"),
     (beside("using More = Training<Model, Averaged<AdamW>, X, X>;"), "its header is not included"),
+    (beside("using More = Training<Model, Stale<1, AdamW>, X, X>;"), "its header is not included"),
     (of_model("x + zeros<float, Shape<32 / data, 16>>() - y"), "begin a Parameter; a tensor"),
     (of_model("mean(x, {1, 2}) - y"), "stand in `<>`"),
 ]

@@ -6,12 +6,8 @@ namespace {
 
 using namespace context_parallel;
 
-const Mesh meshes[] = {Mesh{sequence = 1},
-                       Mesh{sequence = 2},
-                       Mesh{sequence = 3},
-                       Mesh{sequence = 4},
-                       Mesh{data = 2, sequence = 2},
-                       Mesh{tensor = 3, sequence = 2}};
+const Mesh meshes[] = {Mesh{sequence = 1}, Mesh{sequence = 2},           Mesh{sequence = 3},
+                       Mesh{sequence = 4}, Mesh{data = 2, sequence = 2}, Mesh{tensor = 3, sequence = 2}};
 
 template <Context how, template <int> class Sequence>
 void check() {
@@ -65,8 +61,9 @@ struct Language {
   }
 };
 template <template <int> class Sequence, Context how>
-using LanguageStep = Training<Language<Sequence, how>, KeepGradients, Tensor<int, Shape<batch / data, Sequence<length>::dim>>,
-                              Tensor<int, Shape<batch / data, length>>>;
+using LanguageStep =
+    Training<Language<Sequence, how>, KeepGradients, Tensor<int, Shape<batch / data, Sequence<length>::dim>>,
+             Tensor<int, Shape<batch / data, length>>>;
 
 template <template <int> class Sequence, Context how>
 void check_language() {

@@ -419,6 +419,21 @@ constexpr auto& second = plan<Pipelined<schedules::gpipe, Step>, Mesh{{stage = 2
         self.plan(built, "--mesh", "stage=2", *chunks, "--svg", "blocks.*.gain1", says=["2:4 and 6:8"])
         self.plan(built, "--mesh", "stage=2", *step, "--why", "blocks.0.bias", says=["stage=2; stage 0\n", "goes to the next one."])
 
+    def links(self):
+        """What goes through each link where a rank serves the others: in text, in JSON, and drawn; elsewhere links are alike, and nothing is said."""
+        served, ring = self.examples / "ladder/9_servers", self.examples / "ladder/4_data"
+        self.plan(served, "--mesh", "data=4", says=["per step and link      axis         rank                received   sent", "0                   200 KiB    396 KiB", "1-3                 132 KiB"])
+        links = json.loads(self.plan(served, "--mesh", "data=4", "--json"))["links"]
+        completed = 1.5 * (4 + 8)  # the loss and the norm, which a ring sums up
+        server, *workers = [(link["sent"] - completed, link["received"] - completed) for link in links]
+        if [(link["axis"], link["rank"]) for link in links] != [("data", rank) for rank in range(4)]:
+            self.fault(f"the links of a server's plan are {links}")
+        elif server != tuple(sum(worker[way] for worker in workers) for way in (1, 0)) or len(set(workers)) != 1:
+            self.fault(f"through the server's link goes {server}, through the workers' {workers}")
+        self.plan(served, "--mesh", "data=4", "--html", says=['<section id="links"', "function showLinks(plan)"])
+        self.plan(ring, "--mesh", "data=4", never=["per step and link"])
+        self.plan(ring, "--mesh", "data=4", "--json", says=['"links": []'])
+
 
 def main(write, *arguments):
     test = Test(*arguments)
@@ -433,6 +448,7 @@ def main(write, *arguments):
         test.remedies()
         test.whys()
         test.pipelines()
+        test.links()
     shutil.rmtree(test.folder)
     print("\n".join(test.faults) or "no faults")
     return 1 if test.faults else 0

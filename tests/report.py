@@ -29,6 +29,8 @@ SHOWN = """(() => {
     parts: [...document.querySelectorAll("#tree > details > summary")].map((s) => s.firstChild.textContent),
     stages: document.getElementById("stages").hidden ? 0 : number("#stages-box svg text.faint"),
     updates: [...document.querySelectorAll("#tree .optimizer .words")].map((w) => w.textContent).join(),
+    links: document.getElementById("links").hidden ? 0 : number("#links-box rect.way"), busiest: [...document.querySelectorAll("#links-box .busiest")].map((e) => e.textContent),
+    linked: getComputedStyle(document.getElementById("to-links")).display !== "none",
     placed: number("#arena-box rect.bar"), blocks: number("#tensor-box .block"), options: number("#tensor option"), images: number("img"),
     beside: document.getElementById("notes").textContent.includes("Beside the program all ranks compare"),
   };
@@ -43,6 +45,7 @@ CHOOSE = """((text) => { const list = document.getElementById("tensor"), found =
 def expected(plan):
     starts = [e for e in plan["events"] if e["kind"] == "start"]
     segments = [f"{work} of chunk {chunk}" for chunk in "ab" for work in ("forward", "backward")]
+    links = [(link["rank"], link["axis"], link["sent"], link["received"]) for link in plan["links"]]
     count = next((r["count"] for r in plan["regions"] if r["kind"] == "micro_batches"), 1)
     return {
         "name": plan["program"], "images": 0, "overflow": 0,
@@ -52,6 +55,8 @@ def expected(plan):
         "parts": [*segments, f"after the {count} micro-batches", "optimizer"] if plan["pipeline"] else [f"before the {count} micro-batches", "micro-batches", f"after the {count} micro-batches", "optimizer"] if count > 1 else
                  ["forward", "backward", "optimizer"],
         "bars": len(starts) + sum(e["kind"] == "compute" for e in plan["events"]),
+        "links": 2 * sum(i == 0 or links[i - 1][1:] != link[1:] for i, link in enumerate(links)), "linked": bool(links),
+        "busiest": ["rank 1"] if links else [],
         "placed": len(plan["memory"]["allocations"]),
         "beside": plan["agreement"]["counter"]["calls"] > 0,
     }
@@ -81,15 +86,21 @@ struct Deep {
 };
 constexpr auto& third = plan<Pipelined<schedules::interleaved<2>, Accumulate<4, Training<Deep, AdamW, Tensor<float, Shape<8, 16>>>>>, Mesh{stage = 2}>;
 """
+        served = """struct Shallow {
+  Layers<3, Wide> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(x))); }
+};
+constexpr auto& fourth = plan<AllStored<Training<Shallow, AdamW, Tensor<float, Shape<8 / data, 16>>>, Stored<data, At<1>>>, Mesh{data = 4}>;
+"""
         second = "constexpr auto& second = plan<Accumulate<3, Step>, Mesh{data = 2, tensor = 4}>;\nauto use() { return second.calls(); }\n"
-        source.write_text("#include <parallel/parallel.hpp>\n" + model + third + second)
+        source.write_text("#include <parallel/parallel.hpp>\n" + model + third + served + second)
         page = subprocess.run([arguments.planner, source, "--html", "--machine", "a100"], stdout=subprocess.PIPE, text=True, check=True).stdout
         report = folder / "report.html"
         report.write_text(page)
         begin = page.index(">", page.index('id="plans"')) + 1
         plans = json.loads(page[begin:page.index("</script>", begin)])
-        if len(plans) != 3:
-            sys.exit(f"report.py: {len(plans)} plans in the report, expected 3")
+        if len(plans) != 4:
+            sys.exit(f"report.py: {len(plans)} plans in the report, expected 4")
 
         browser = Browser(arguments.chromium, folder / "profile")
         for domain in ("Page", "Runtime", "Log", "Network"):

@@ -2,6 +2,8 @@
 // and so on, each with `Step` and `mesh`. Their main functions become templates that nobody uses, so that no kernel is
 // compiled. And the programs of docs/parallelism that are no rungs.
 #pragma once
+#include <parallel/model/stale.hpp>
+
 #include "../../examples/ladder/run.hpp"
 
 #define main(...)        \
@@ -80,6 +82,18 @@ struct SpreadModel {
   }
 };
 using Spread = Training<SpreadModel, AdamW, data_parallel::Batch, data_parallel::Batch>;
+
+// A server for which nobody waits: gradients are those at the parameters of a step before.
+namespace a_step_ahead {
+using data_parallel::Batch, data_parallel::Model;
+using Step = AllStored<Training<Model, Stale<1, AdamW>, Batch, Batch>, Stored<data, At<0>, Zero::states>>;
+constexpr auto& ahead = plan<Step, Mesh{data = 4}>;
+constexpr auto& behind =
+    plan<AllStored<Training<Model, AdamW, Batch, Batch>, Stored<data, At<0>, Zero::states>>, Mesh{data = 4}>;
+static_assert(ahead.all.elements(data, Collective::broadcast) == behind.all.elements(data, Collective::broadcast));
+static_assert(ahead.memory.of(Use::optimizer_state) ==
+              behind.memory.of(Use::optimizer_state) + behind.memory.of(Use::parameters));
+}  // namespace a_step_ahead
 
 // Rung 4 in four parts: the sums of gradients are reduced once, behind the last.
 using Parts = Tensor<float, Shape<8 / data, 8, width>>;

@@ -1,5 +1,8 @@
 // The tables, plans and pictures of docs/parallelism, from the rungs of the ladder (ladder.hpp).
 #pragma once
+#include <parallel/cost/published_machines.hpp>
+#include <parallel/cost/simulate.hpp>
+
 #include "../../tools/planner/picture.hpp"
 #include "blocks.hpp"
 #include "ladder.hpp"
@@ -197,6 +200,42 @@ void print_links(const char* name) {
   }
   std::puts("");
 }
+/// Layers of which it shows where their parameters lie.
+struct LargeModel {
+  struct Block {
+    Parameter<float, Shape<1024, 4096>> up{normal(0.02)};
+    Parameter<float, Shape<4096, 1024>> down{normal(0.02)};
+    constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(x, up)), down); }
+  };
+  Layers<8, Block> blocks;
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(square(blocks(x) - y)); }
+};
+template <class Optimizer, class... Word>
+void print_waiting(const char* name) {
+  using Rows = Tensor<float, Shape<65536 / data, 1024>>;
+  const OwnedPlan plan = derive<AllStored<Training<LargeModel, Optimizer, Rows, Rows>, Word...>>(Mesh{data = 4});
+  const Simulation step = simulate(*plan, machines::dgx_a100);
+  double waits = 0;
+  for (const double seconds : step.exposed) waits += seconds;
+  std::printf("| %s | %.0f ms | %.0f ms | %s | %s | %s |\n", name, 1e3 * step.seconds, 1e3 * waits,
+              size(plan->link(data, 0).sent).c_str(), size(plan->memory.of(Use::optimizer_state)).c_str(),
+              size(plan->peak_memory()).c_str());
+}
+inline void print_stale() {
+  blocks::print_collectives("ladder stale", beside_the_ladder::a_step_ahead::ahead);
+  blocks::begin("ladder stale");
+  std::puts(
+      "| | step | of it waiting | out of the server's link | optimizer state of the server | its peak memory |\n|---|---|---|---|---|---|");
+  print_waiting<AdamW, Stored<data, At<0>>>("`AdamW`, `Stored<data, At<0>>`");
+  print_waiting<Stale<1, AdamW>, Stored<data, At<0>>>("`Stale<1, AdamW>`, `Stored<data, At<0>>`");
+  print_waiting<AdamW, Stored<data, At<0>, Zero::states>>("`AdamW`, `Stored<data, At<0>, Zero::states>`");
+  print_waiting<Stale<1, AdamW>, Stored<data, At<0>, Zero::states>>(
+      "`Stale<1, AdamW>`, `Stored<data, At<0>, Zero::states>`");
+  print_waiting<Stale<2, AdamW>, Stored<data, At<0>, Zero::states>>(
+      "`Stale<2, AdamW>`, `Stored<data, At<0>, Zero::states>`");
+  print_waiting<AdamW, Stored<data, Zero::states>>("`AdamW`, `Stored<data, Zero::states>`");
+  print_waiting<Stale<1, AdamW>, Stored<data, Zero::states>>("`Stale<1, AdamW>`, `Stored<data, Zero::states>`");
+}
 /// Rung 4 for so many examples that 64 ranks divide them.
 template <class Model, class... Word>
 using ForMany =
@@ -312,6 +351,7 @@ inline void print() {
   print_bubbles();
   print_stored();
   print_servers();
+  print_stale();
   print_ranks<data_parallel::Step>("ladder data ranks", data);
   print_ranks<tensor_parallel::Step>("ladder tensor ranks", tensor);
   print_ranks<sequence_parallel::Step>("ladder sequence ranks", tensor);

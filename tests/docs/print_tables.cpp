@@ -13,6 +13,7 @@
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
 #include <parallel/model/averaged.hpp>
+#include <parallel/model/stale.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/question/moment.hpp>
 #include <parallel/run/mesh_argument.hpp>
@@ -279,6 +280,7 @@ void print_all_states() {
   print_states<KeepGradients>("KeepGradients");
   print_states<StatesIn<bfloat16, AdamW>>("StatesIn<bfloat16, AdamW>");
   print_states<Averaged<Sgd>>("Averaged<Sgd>");
+  print_states<Stale<2, Sgd>>("Stale<2, Sgd>");
 }
 
 /// Every number that a program of the library may read: its defaults, and who reads it.
@@ -324,12 +326,12 @@ void print_numbers() {
   table.add(Adafactor::Hyperparameters{}, "Adafactor");
   table.add(KeepGradients::Hyperparameters{}, "KeepGradients");
   const auto add = [&](std::string_view name, double value) {
-    const std::string_view reader = name == "seed" ? "dropout, random, sample; the trainer sets its own"
-                                    : name == "step"
-                                        ? "them, Adam, AdamW, Adafactor, Averaged; a training counts it itself, from 1"
-                                    : name == "loss_scale"         ? "LossScaled, which moves it itself"
-                                    : name.starts_with("average_") ? "Averaged"
-                                                                   : "sample";
+    const std::string_view reader =
+        name == "seed"         ? "dropout, random, sample; the trainer sets its own"
+        : name == "step"       ? "them, Adam, AdamW, Adafactor, Averaged, Stale; a training counts it itself, from 1"
+        : name == "loss_scale" ? "LossScaled, which moves it itself"
+        : name.starts_with("average_") ? "Averaged"
+                                       : "sample";
     table.add(name, value, reader);
   };
   each_hyperparameter(ScalarsOfOperations{}, add);

@@ -38,8 +38,7 @@ struct Layer {
   }
 };
 template <Context how, bool causal, int length, Order order = Order::contiguous>
-using Step =
-    Training<Layer<how, causal>, Sgd, Tensor<float, Shape<1, length / Ordered{&sequence, order}, channels>>>;
+using Step = Training<Layer<how, causal>, Sgd, Tensor<float, Shape<1, length / Ordered{&sequence, order}, channels>>>;
 
 /// One way to find the keys of the other rank.
 template <Communicator World>
@@ -69,7 +68,8 @@ void measure(World& world, const char* over, int rounds) {
   ways.emplace_back("gathered", derive<Step<Context::gathered, causal, length>>(mesh), world, x);
   ways.emplace_back("ring", derive<Step<Context::ring, causal, length>>(mesh), world, x);
   if (causal) {
-    ways.emplace_back("gathered, zigzag", derive<Step<Context::gathered, causal, length, Order::zigzag>>(mesh), world, x);
+    ways.emplace_back("gathered, zigzag", derive<Step<Context::gathered, causal, length, Order::zigzag>>(mesh), world,
+                      x);
     ways.emplace_back("ring, zigzag", derive<Step<Context::ring, causal, length, Order::zigzag>>(mesh), world, x);
   }
   ways.emplace_back("to the heads", derive<Step<Context::ulysses, causal, length>>(mesh), world, x);

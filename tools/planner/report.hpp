@@ -25,6 +25,8 @@ inline constexpr std::string_view scripts[] = {
     ,
 #include "report/totals.js"
     ,
+#include "report/links.js"
+    ,
 #include "report/tree.js"
     ,
 #include "report/bands.js"

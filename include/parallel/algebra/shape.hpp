@@ -47,9 +47,7 @@ struct Dim {
   }
   constexpr bool innermost(const Axis* axis) const { return count > 0 && axes[count - 1] == axis; }
   constexpr bool ordered() const { return ordered_for != nullptr; }
-  constexpr bool ordered_as(const Dim& other) const {
-    return order == other.order && ordered_for == other.ordered_for;
-  }
+  constexpr bool ordered_as(const Dim& other) const { return order == other.order && ordered_for == other.ordered_for; }
   /// The same, whole, as it stands.
   constexpr Dim whole() const { return Dim(size).standing_as(*this); }
   /// The same, standing as another does.

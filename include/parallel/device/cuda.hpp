@@ -50,6 +50,7 @@ std::span<const FusedRow> Table<T>::fused() {  // but products: product_kernel
       {{&operation::adamw},                     {adamw<T>}},
       {{&operation::lion},                      {lion<T>}},
       {{&operation::average},                   {average<T>}},
+      {{&operation::handed_down},               {handed_down<T>}},
     };
     return all;
   }

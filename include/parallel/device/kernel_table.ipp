@@ -185,6 +185,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::adamw,                       adamw<T>,                      -1, true, true},
       {&operation::lion,                        lion<T>,                       -1, true, true},
       {&operation::average,                     average<T>},
+      {&operation::handed_down,                 handed_down<T>},
       {&operation::muon_momentum,               muon_momentum<T>,              -1, true},
       {&operation::muon_direction,              muon_direction<T>,             -1, true},
       {&operation::normalized,                  normalized<T>},

@@ -138,8 +138,8 @@ constexpr Refusal stand(Inference& result, const Arguments& a, const Signatures&
         for (int j = 0; j < along.size(); ++j) {
           const Dim& dim = *along[j];
           alike = alike && (row.communicates || dim.size == as.size);
-          agree = agree && (j >= entering || dim.size != as.size || dim.ordered_as(as) ||
-                            (!dim.ordered() && dim.count == 0));
+          agree = agree &&
+                  (j >= entering || dim.size != as.size || dim.ordered_as(as) || (!dim.ordered() && dim.count == 0));
         }
         slices = slices || alike;
         stands = alike && agree;

@@ -104,6 +104,15 @@ class Trace {
     return value;
   }
 
+  /// What makes a member's value stands before all else, as what begins with it may.
+  constexpr void stand_first(int value) {
+    const int node = graph.values[value].node;
+    int at = 0;
+    while (graph.order[at] != node) ++at;
+    graph.order.erase(at);
+    graph.order.insert(0, node);
+  }
+
   /// The number of a random operation, by which it has its stream, and above 32 bits which of an iteration's layers it
   /// is in.
   constexpr std::int64_t draw() { return std::int64_t{block} << 32 | draws++; }

@@ -78,7 +78,7 @@ constexpr void update_as_it_lies(Trace& trace, int member, int gradient, int fac
   if constexpr (!requires { Optimizer::takes_halves; })
     gradient = trace.cast(gradient, trace.graph.values[whole].type.dtype);
   {
-    Update update(trace, member, gradient, factor);
+    Update update(trace, member, whole, gradient, factor);
     Optimizer::update(update);
     update.settle();
   }

@@ -44,17 +44,33 @@ class Update {
     constexpr Numbers(const char (&... name)[n]) : names{std::string_view(name, n - 1)...} {}
   };
 
-  /// For who asks an optimizer: of a member, by a gradient that is completed, times a factor that clips.
-  constexpr Update(internals::Trace& trace, int member, int gradient, int factor)
-      : trace_(trace), member_(member), parameter_{of(member).value}, gradient_{gradient}, factor_{factor} {
+  /// For who asks an optimizer: of a member, by a gradient that is completed, times a factor that clips. `at_rest`: the
+  /// parameter as it lies between steps.
+  constexpr Update(internals::Trace& trace, int member, int at_rest, int gradient, int factor)
+      : trace_(trace),
+        member_(member),
+        parameter_{of(member).value},
+        at_rest_{at_rest},
+        gradient_{gradient},
+        factor_{factor} {
     owned_.push_back({parameter_, member});
+    owned_.push_back({at_rest_, member});
     this->gradient(gradient_);
   }
   Update(const Update&) = delete;
 
   constexpr Value parameter() const { return parameter_; }
+  /// From here on a state of its shape and placement takes its place, for an optimizer that this one is made of. What
+  /// has replaced `at_rest` is then what a step leaves as the parameter.
+  constexpr void parameter(Value state) {
+    parameter_ = state;
+    for (int i = 0; i < owned_.size(); ++i)
+      if (owned_[i].value.number == state.number) current_ = i;
+  }
+  /// The parameter as it lies between steps, which may be whole where its gradient is split.
+  constexpr Value at_rest() const { return at_rest_; }
   /// The parameter as it is from here on: what has replaced it, or itself.
-  constexpr Value updated() const { return owned_[0].value; }
+  constexpr Value updated() const { return owned_[current_].value; }
   /// It lies as the parameter does; no rank has a pending sum of it.
   constexpr Value gradient() const { return gradient_; }
   /// From here on another one takes its place, as for an optimizer that this one is made of.
@@ -82,8 +98,18 @@ class Update {
   /// What the optimizer remembers from step to step, 0 at first, by this name behind the parameter's: of the
   /// parameter's shape and placement.
   constexpr Value state(std::string_view name) { return state(name, type(parameter_)); }
-  /// From here on states that would be f32 are of this element type, which kernels round to (StatesIn).
-  constexpr void states_in(DType dtype) { states_in_ = dtype; }
+  /// From here on states that would be f32 are of this element type, which kernels round to (StatesIn). Gives the one
+  /// before.
+  constexpr DType states_in(DType dtype) {
+    const DType before = states_in_;
+    states_in_ = dtype;
+    return before;
+  }
+  /// What the state of a step before is, read from when a step begins: moves of it start there.
+  constexpr Value early(Value state) {
+    trace_.stand_first(state.number);
+    return state;
+  }
   /// The same of another type; where that is pending, it lies whole. Of a stack the first dimension counts layers, too.
   constexpr Value state(std::string_view name, Type like) {
     internals::Member described;
@@ -386,9 +412,10 @@ class Update {
 
   internals::Trace& trace_;
   int member_;
-  Value parameter_, gradient_, factor_;
+  Value parameter_, at_rest_, gradient_, factor_;
   internals::Vector<Owned> owned_{};
   internals::Vector<int> gone_{};  ///< values whose place another has taken
+  int current_ = 0;                ///< of what is owned, what stands in the parameter's place
   DType states_in_ = DType::f32;
   bool gives_out_ = false;
 };

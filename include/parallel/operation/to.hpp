@@ -43,7 +43,7 @@ constexpr Refusal refused_move(const Type& from, const Layout& to) {
     if (from.layout.dims[d].size != to.dims[d].size)
       return {Reason::shapes_differ, {from.layout.dims[d].size, to.dims[d].size}};
   for (int d = 0; d < to.rank(); ++d)
-    if (const Dim &now = from.layout.dims[d], &then = to.dims[d];
+    if (const Dim& now = from.layout.dims[d], &then = to.dims[d];
         !now.ordered_as(then) && (now.ordered() || now.count > 0) && (then.ordered() || then.count > 0))
       return {Reason::orders_differ, {d, to.rank()}, now.ordered() ? now.ordered_for : then.ordered_for};
   AxisList axes;

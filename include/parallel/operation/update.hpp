@@ -35,6 +35,9 @@ inline constexpr Operation lion{.name = "lion", .updates = true};
 /// (average, parameter, scalars) -> average; positions of average_decay, average_from, step, and behind whether the
 /// parameter decays, which is all one, whether the average is corrected for its beginning
 inline constexpr Operation average{.name = "average", .updates = true};
+/// (version, other, scalars) -> version: the other takes its place, in the first step alone or in all but that. Position
+/// of step, and behind whether the parameter decays, which is all one, whether it is the first step's
+inline constexpr Operation handed_down{.name = "handed_down", .updates = true};
 
 }  // namespace operation
 

@@ -237,7 +237,8 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
       const std::int64_t n = slices(g, layout.dims[d], mesh);
       if (layout.dims[d].size % n == 0 || (mesh.cut.axis != nullptr && layout.dims[d].split_by(mesh.cut.axis)))
         continue;
-      const Axis* axis = layout.dims[d].count == 0 ? layout.dims[d].ordered_for : layout.dims[d].axes[layout.dims[d].count - 1];
+      const Axis* axis =
+          layout.dims[d].count == 0 ? layout.dims[d].ordered_for : layout.dims[d].axes[layout.dims[d].count - 1];
       const std::int64_t extent = layout.dims[d].size;
       if (g.stages != nullptr && layout.dims[d].split_by(g.stages) && extent % degree(layout.dims[d], mesh) == 0)
         return {{Reason::stage_share,

@@ -72,6 +72,17 @@ constexpr bool sound_states() {
     return true;
 }
 
+/// Whether `Stale` is said of an optimizer, and nowhere else, and nothing else has old weights.
+template <class Program>
+constexpr bool sound_staleness() {
+  if constexpr (requires { Program::staleness; })
+    return false;
+  else if constexpr (requires { Program::Optimizer::staleness; })
+    return Program::Optimizer::staleness >= 0 && !schedule_of<Program>()->asynchronous;
+  else
+    return true;
+}
+
 /// The position, counted from 1, of what groups of a program say that means none of the model's members; 0 where all
 /// is well, -1 where it is not said so, or not of a training, -2 where nothing is left that has a gradient.
 template <class Program>
@@ -193,6 +204,7 @@ constexpr bool refused(Types<Input...>) {
                             : scaled_in_vain<Program>()                ? Reason::loss_scaling
                             : !sound_sums<Program>()                   ? Reason::sums_words
                             : !sound_states<Program>()                 ? Reason::states_in_bf16
+                            : !sound_staleness<Program>()              ? Reason::staleness
                                                                        : Reason::none;
   using counted [[maybe_unused]] =
       typename Refused<reason, nullptr,

@@ -323,7 +323,7 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
   bool by_runs = given.make != nullptr;
   for (const Dim& d : member.type.layout.dims) by_runs = by_runs || d.ordered();
   if (to.data != nullptr && by_runs) make_part(to, member, given, own, position);
-  own.given = true;                             // not where what was made cannot be read by
+  own.given = true;                           // not where what was made cannot be read by
   if (to.data == nullptr || by_runs) return;  // only other stages take it, or it is there
   View from = to;
   for (int d = 0; d < from.rank; ++d) {

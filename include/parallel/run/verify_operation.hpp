@@ -34,7 +34,7 @@ struct VerifyOptions {
 /// What was tried of an operation that is right.
 struct VerifiedOperation {
   int rows = 0;                        ///< of its table, each on some number of ranks
-  int orders = 0;  ///< ways in which operands entered that stood in an order
+  int orders = 0;                      ///< ways in which operands entered that stood in an order
   int ways = 0;                        ///< in which operands lay and entered, on one axis and on two, beside the rows
   int derivatives = 0;                 ///< elements of operands whose gradient was compared with a difference
   std::vector<std::string> missing{};  ///< sound, and not in the table
@@ -381,11 +381,13 @@ class Verification {
       if (!seen.insert(same).second) continue;
       ++(ordered ? done_.orders : done_.ways);
       if (const auto words = guarded_fault(lying, inferred, mesh))
-        wrong("operands that lie as " + operands + " on an axis of " + std::to_string(n) + " ranks enter as " +
-              text_of(enter) + ", and " + *words +
-              (ordered ? "; mend the kernel (View::at says which element of the full tensor stands at an index), or "
-                         "refuse it in .shape, operation::counted(a, operand, dimension)"
-                       : "; have .gradient take how an operand lies from it, g.type(i): what is whole may lie in two ways"));
+        wrong(
+            "operands that lie as " + operands + " on an axis of " + std::to_string(n) + " ranks enter as " +
+            text_of(enter) + ", and " + *words +
+            (ordered
+                 ? "; mend the kernel (View::at says which element of the full tensor stands at an index), or "
+                   "refuse it in .shape, operation::counted(a, operand, dimension)"
+                 : "; have .gradient take how an operand lies from it, g.type(i): what is whole may lie in two ways"));
     }
   }
 

@@ -2,7 +2,7 @@ R"script(// Reads the plans that the tool put into the page, and shows the chose
 const plans = JSON.parse(byId("plans").textContent).map((json) => new Plan(json));
 
 function show(plan) {
-  for (const part of [showHead, showTotals, showTree, showTimeline, showMemory, showArena, showTensors]) part(plan);
+  for (const part of [showHead, showTotals, showLinks, showTree, showTimeline, showMemory, showArena, showTensors]) part(plan);
 }
 plans.forEach((p, i) => byId("plan").append(element("option", {value: i}, p.meshText() + p.stageText("; ") + " · " + brief(p.program))));
 byId("choose").hidden = plans.length < 2;
@@ -13,6 +13,6 @@ window.addEventListener("resize", () => {  // pictures are drawn as wide as the 
   if (width === window.innerWidth || plans.length === 0) return;
   width = window.innerWidth;
   const plan = plans[Number(byId("plan").value)];
-  for (const part of [showTimeline, showMemory, showArena]) part(plan);
+  for (const part of [showLinks, showTimeline, showMemory, showArena]) part(plan);
 });
 )script"

@@ -19,7 +19,7 @@ struct Heads {
   const int* const seen;               ///< [batch, keys], or none
   const int* const documents_of_keys;  ///< [batch, keys], or none
   const int* const documents;          ///< of queries, [batch, queries]
-  const Index position;   ///< of the first query of all ranks
+  const Index position;                ///< of the first query of all ranks
   static constexpr Index most_rows = account::cpu::most_queries;
   const Index block;  ///< queries at a time: their scores stay in the second cache
   const Index room;   ///< elements of a row of scores: whole cache lines, so that each begins at one
@@ -68,9 +68,7 @@ struct Heads {
   }
   Index group_of(Index head) const { return (q.offset[2] + head) / group_size - k.offset[2]; }
   /// How many of the rank's keys the query before `row` sees, if there is no mask.
-  Index visible(Index row) const {
-    return attending.causal ? k.below(1, position + q.at(1, row - 1) + 1) : keys;
-  }
+  Index visible(Index row) const { return attending.causal ? k.below(1, position + q.at(1, row - 1) + 1) : keys; }
 
   /// The keys that some of a block of queries see: the first, and where they end.
   struct Range {
@@ -80,7 +78,8 @@ struct Heads {
   Range seen_by(Index b, Index row, Index count) const {
     Range range{0, visible(row + count)};
     if (documents == nullptr) return range;
-    const auto [least, most] = std::minmax_element(documents + b * queries + row, documents + b * queries + row + count);
+    const auto [least, most] =
+        std::minmax_element(documents + b * queries + row, documents + b * queries + row + count);
     const int* const of = documents_of_keys + b * keys;
     const auto is_other = [&](Index key) { return of[key] < *least || of[key] > *most; };
     while (range.size() > 0 && is_other(range.end - 1)) --range.end;
@@ -116,8 +115,7 @@ struct Heads {
             to[i * room + j] = -std::numeric_limits<T>::infinity();
     };
     if (seen != nullptr) hide([&](Index, Index key) { return seen[key] == 0; });
-    if (documents != nullptr)
-      hide([&](Index query, Index key) { return documents[query] != documents_of_keys[key]; });
+    if (documents != nullptr) hide([&](Index query, Index key) { return documents[query] != documents_of_keys[key]; });
     return {to, room};
   }
   /// row = exp(row - subtracted) for visible keys, 0 for the others.
@@ -237,10 +235,11 @@ void attention_gradient(const Call& call) {
       probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner, all);
     }
     multiply<T>(count, at.size, all, at.factor, {ds, at.room},
-                at.key_rows(at.k.template as<const T>(), b, range.begin, group, at.size), at.query_rows(dq, b, row, head, at.size));
+                at.key_rows(at.k.template as<const T>(), b, range.begin, group, at.size),
+                at.query_rows(dq, b, row, head, at.size));
     multiply<T>(all, at.size, count, at.factor, {ds, at.room, true},
-                at.query_rows(at.q.template as<const T>(), b, row, head, at.size), at.key_rows(dk, b, range.begin, group, at.size),
-                true);
+                at.query_rows(at.q.template as<const T>(), b, row, head, at.size),
+                at.key_rows(dk, b, range.begin, group, at.size), true);
   });
 }
 

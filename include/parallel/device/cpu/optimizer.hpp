@@ -1,6 +1,7 @@
 // The optimizer phase: the norm of all gradients, and updates in place, each in one pass over memory.
 #pragma once
 #include <parallel/device/cpu/array.hpp>
+#include <parallel/device/cpu/parts.hpp>
 
 namespace parallel::internals::cpu {
 
@@ -167,6 +168,12 @@ template <class T>
       call.results[0].elements(),
       [=](T* average, const T* parameter) { lanes(average) = kept * lanes(average) + added * lanes(parameter); },
       call.results[0].as<T>(), call.operands[1].as<const T>());
+}
+
+template <class T>
+void handed_down(const Call& call) {
+  const bool first = call.operands[2].as<const double>()[call.ints[0]] <= 1;
+  if (first == (call.ints[2] != 0)) copy(call.results[0], call.operands[1]);
 }
 
 }  // namespace parallel::internals::cpu

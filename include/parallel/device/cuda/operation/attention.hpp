@@ -83,7 +83,8 @@ struct AttentionForward {
       }
       in_warps<warps>([&](int w) {
         const int own = w * 16 * m;
-        if (at.causal && key >= at.visible(reach, query + own + 16 * m - 1)) return;  // behind all that this warp's queries see
+        if (at.causal && key >= at.visible(reach, query + own + 16 * m - 1))
+          return;  // behind all that this warp's queries see
         Elements<W, m, n> p;
         add_inner_products(p, q.from(own), keys(key));
         at.hide(p, -std::numeric_limits<W>::infinity(), reach, b, query + own, 16 * m, key, columns);

@@ -44,14 +44,14 @@ struct Heads {
   std::int64_t all_heads, all_queries, all_keys;
   Standing query_order, key_order;  ///< of the full tensors
   bool ordered;                     ///< some of them stand otherwise than they are counted
-  W exponent;  ///< of 2 for a product of query and key; not negative
+  W exponent;                       ///< of 2 for a product of query and key; not negative
   bool causal, packed;
   const int* seen;               ///< [batch, keys], or none
   const int* documents_of_keys;  ///< [batch, keys], or none
   const int* documents;          ///< of queries, [batch, queries]
-  const int* position;    ///< of the first query of all ranks, or none
-  std::uint64_t dropped;  ///< random words below it drop a probability
-  W growth;               ///< of the others
+  const int* position;           ///< of the first query of all ranks, or none
+  std::uint64_t dropped;         ///< random words below it drop a probability
+  W growth;                      ///< of the others
   StreamOf stream_of;
   int first_batch = 0;  ///< that this launch is for
 
@@ -154,8 +154,9 @@ struct Heads {
   }
   /// Whether the position that a query is given has no key.
   PARALLEL_DEVICE bool stands_outside(int reach, int query) const {
-    const std::int64_t stands = ordered ? query_order.element(queries_begin + query) + (position != nullptr ? *position : 0)
-                                        : std::int64_t{reach} + keys_begin + query;
+    const std::int64_t stands = ordered
+                                    ? query_order.element(queries_begin + query) + (position != nullptr ? *position : 0)
+                                    : std::int64_t{reach} + keys_begin + query;
     return position != nullptr && (stands < 0 || stands >= all_keys);
   }
 

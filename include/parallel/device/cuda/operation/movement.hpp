@@ -98,8 +98,8 @@ void reorder(const Call& call) {
   const int d = static_cast<int>(call.ints[0]);
   if (out.elements() == 0) return;
   launch_each(gpu(call).stream(), out.elements(),
-              Reorder<T>{x.as<const T>(), out.as<T>(), Divisor(x.extent(d + 1, x.rank)), Divisor(x.size[d]), x.standing(d),
-                         out.standing(d)});
+              Reorder<T>{x.as<const T>(), out.as<T>(), Divisor(x.extent(d + 1, x.rank)), Divisor(x.size[d]),
+                         x.standing(d), out.standing(d)});
 }
 
 /// ints: dimension, begin, end.

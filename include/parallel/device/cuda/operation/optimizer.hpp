@@ -328,4 +328,34 @@ void average(const Call& call) {
   average<T>(std::span(&call, 1));
 }
 
+/// Another version in the place of one, in the first step or in all but that: of 4 bytes, reads 8 an element and writes
+/// 4.
+template <class W>
+struct HandedDown {
+  static constexpr int values = 1;
+  struct Coefficients {
+    bool takes;
+  };
+  const double* step;
+  bool in_first;
+
+  template <class Block>
+  PARALLEL_DEVICE void prepare(Block& block, Coefficients& c) const {
+    block.each(1, [&](Index) { c = {(*step <= 1) == in_first}; });
+  }
+  PARALLEL_DEVICE static void update(const Coefficients& c, W (&own)[values], W other) {
+    if (c.takes) own[0] = other;
+  }
+};
+template <class T>
+void handed_down(std::span<const Call> calls) {
+  update<T>(calls, [](const Call& call) {
+    return HandedDown<Wide<T>>{call.operands[2].as<const double>() + call.ints[0], call.ints[2] != 0};
+  });
+}
+template <class T>
+void handed_down(const Call& call) {
+  handed_down<T>(std::span(&call, 1));
+}
+
 }  // namespace parallel::internals::cuda

@@ -71,8 +71,8 @@ void rotary(const Call& call) {
   const bool packed = half % Body::n == 0 && lies_at(x.data, 16) && lies_at(out.data, 16);
   const int* const position = call.operands.size() > 1 ? call.operands[1].as<const int>() : nullptr;
   launch(gpu(call).stream(), blocks_of(x.size[0], Body::samples) * x.size[1],
-         Body{x.as<const T>(), out.as<T>(), position, x.size[0], x.size[1], x.size[2], half, x.offset[1], x.standing(1), packed,
-              call.reals[0], call.reals[1]},
+         Body{x.as<const T>(), out.as<T>(), position, x.size[0], x.size[1], x.size[2], half, x.offset[1], x.standing(1),
+              packed, call.reals[0], call.reals[1]},
          static_cast<std::size_t>(2 * half) * sizeof(Wide<T>));
 }
 

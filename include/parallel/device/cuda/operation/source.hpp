@@ -51,7 +51,8 @@ template <class T>
 void iota(const Call& call) {
   const View& out = call.results[0];
   const int dim = static_cast<int>(call.ints[0]);
-  make<T>(call, Coordinate{Divisor(out.extent(dim + 1, out.rank)), Divisor(out.size[dim]), out.offset[dim], out.standing(dim)});
+  make<T>(call, Coordinate{Divisor(out.extent(dim + 1, out.rank)), Divisor(out.size[dim]), out.offset[dim],
+                           out.standing(dim)});
 }
 
 }  // namespace parallel::internals::cuda
