@@ -78,7 +78,7 @@ std::vector<Array> outputs(const Mesh& mesh) {
   });
 }
 
-template <class How>
+template <class How, Dim split = positions / sequence / tensor>
 void check() {
   const std::vector<Array> one = outputs<typename Program<Said<Context::none>, positions>::Step>(Mesh{data = 1});
   REQUIRE(one.size() == 2 + 3 + 4);
@@ -87,7 +87,7 @@ void check() {
         Mesh{sequence = 3, tensor = 2}, Mesh{sequence = 4, tensor = 2}, Mesh{sequence = 2, tensor = 1},
         Mesh{sequence = 1, tensor = 2}, Mesh{data = 2, sequence = 2, tensor = 2}}) {
     INFO(text(mesh));
-    const std::vector<Array> many = outputs<typename Program<How, positions / sequence / tensor>::Step>(mesh);
+    const std::vector<Array> many = outputs<typename Program<How, split>::Step>(mesh);
     REQUIRE(many.size() == one.size());
     for (std::size_t i = 0; i < one.size(); ++i) {
       INFO("output " << i);
@@ -109,6 +109,11 @@ TEST_CASE("a ring on the outer axis, heads on the inner one") {
         doctest::Approx(3 * (part * (3 * 2 + 1) + 4.0 * batch * positions / 4)));
   CHECK(plan->forward.calls(all_gather) == 1);
   CHECK(plan->never(all_gather(sequence), all_to_all(sequence), rotate(tensor)));
+}
+TEST_CASE("in zigzag on the outer axis") {
+  check<Nested, positions / zigzag(sequence) / tensor>();
+  check<Said<Context::gathered>, positions / zigzag(sequence) / tensor>();
+  check<Said<Context::ulysses>, positions / cyclic(sequence) / tensor>();
 }
 TEST_CASE("gathered on both") { check<Said<Context::gathered>>(); }
 TEST_CASE("to the heads on both") { check<Said<Context::ulysses>>(); }

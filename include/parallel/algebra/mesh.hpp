@@ -94,10 +94,12 @@ constexpr std::int64_t degree(const Dim& dim, const Mesh& mesh) {
   for (const Axis* a : dim) n *= mesh.extent(a);
   return n;
 }
-/// How many slices of a dimension must be of one extent: of one in zigzag twice as many as it is, or would be, cut into.
+/// How many slices of a dimension must be of one extent. In zigzag twice as many as there are ranks of its axis; an even
+/// number of ranks within each of these cuts them so.
 constexpr std::int64_t slices(const Dim& dim, const Mesh& mesh) {
-  const std::int64_t n = dim.count > 0 ? degree(dim, mesh) : dim.ordered() ? mesh.extent(dim.ordered_for) : 1;
-  return dim.order == Order::zigzag && mesh.extent(dim.ordered_for) > 1 ? 2 * n : n;
+  const std::int64_t ordered = dim.ordered() ? mesh.extent(dim.ordered_for) : 1,
+                     n = dim.count > 0 ? degree(dim, mesh) : ordered;
+  return dim.order == Order::zigzag && ordered > 1 && n / ordered % 2 == 1 ? 2 * n : n;
 }
 /// The extent of a rank's slice. The mesh has been checked to divide the dimension.
 constexpr std::int64_t local(const Dim& dim, const Mesh& mesh) {

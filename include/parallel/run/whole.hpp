@@ -24,12 +24,13 @@ class BoxInWhole {
                          from = offset(dim, plan.mesh, rank);
       const Standing stands = standing(dim, plan.mesh);
       if (stands.ranks > 1) {  // split by the axis of its order
-        const std::int64_t apart = size > 1 ? stands.element(from + size / 2) - stands.element(from) : 1;
-        if (stands.order == Order::zigzag) {
-          add(size / 2, step);
-          add(2, apart * step);
-        } else {
+        if (stands.order == Order::cyclic) {
           add(size, stands.ranks * step);
+        } else if (stands.run(from) >= size) {
+          add(size, step);
+        } else {
+          add(size / 2, step);
+          add(2, (stands.element(from + size / 2) - stands.element(from)) * step);
         }
         begin_ += stands.element(from) * step;
       } else {
