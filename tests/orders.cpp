@@ -1,5 +1,7 @@
 // A sequence that stands in an order: loss and all gradients are those of one rank, whose elements stand as they are
 // counted.
+#include <parallel/data/rows.hpp>
+
 #include "context.hpp"
 
 namespace {
@@ -151,3 +153,19 @@ TEST_CASE("packed documents are what each is by itself, around a ring") { check_
 TEST_CASE("in zigzag") { check_packed<InZigzag, Context::ring>(); }
 TEST_CASE("gathered") { check_packed<InZigzag, Context::gathered>(); }
 TEST_CASE("brought to the heads") { check_packed<Cyclic, Context::ulysses>(); }
+
+namespace {
+struct Mean {
+  constexpr auto operator()(Distributed auto x) const { return mean(x); }
+};
+}  // namespace
+
+TEST_CASE("rows of a batch that stands in an order are read as they stand") {
+  const auto check = [](const auto& plan, int rank, std::vector<std::int64_t> rows) {
+    CHECK(rows_of(*plan, 0, rank) == rows);
+  };
+  const OwnedPlan zig = derive<Evaluation<Mean, Tensor<float, Shape<8 / zigzag(data), 3>>>>(Mesh{data = 2});
+  check(zig, 0, {0, 1, 6, 7});
+  check(zig, 1, {2, 3, 4, 5});
+  check(derive<Evaluation<Mean, Tensor<float, Shape<8 / cyclic(data), 3>>>>(Mesh{data = 2}), 1, {1, 3, 5, 7});
+}

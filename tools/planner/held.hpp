@@ -1,5 +1,6 @@
 // Which slice of a tensor each rank of a mesh holds: what every picture of a tensor draws.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,11 +50,23 @@ inline std::map<HeldSlice, std::vector<int>> holders(const Type& type, const Pic
   return result;
 }
 
-/// The second slice of 512/tensor on two ranks: "256:512"
+/// The second slice of 512/tensor on two ranks: "256:512". Of 512/zigzag(tensor) the first: "0:128 and 384:512"; of
+/// 512/cyclic(tensor), every other from the first on: "0:511:2".
 inline std::string range(const Dim& dim, const Pictured& mesh, std::int64_t slice) {
   if (mesh.cuts(dim)) return mesh.layers[static_cast<std::size_t>(slice)];
-  const std::int64_t n = local(dim, mesh);
-  return std::to_string(slice * n) + ":" + std::to_string((slice + 1) * n);
+  const std::int64_t n = local(dim, mesh), begin = slice * n;
+  const Standing stands = standing(dim, mesh);
+  if (dim.count == 0 || stands.ranks == 1) return std::to_string(begin) + ":" + std::to_string(begin + n);
+  if (stands.order == Order::cyclic)
+    return std::to_string(stands.element(begin)) + ":" + std::to_string(stands.element(begin + n - 1) + 1) + ":" +
+           std::to_string(stands.ranks);
+  std::string runs;
+  for (std::int64_t place = begin, length = 0; place < begin + n; place += length) {
+    length = std::min(stands.run(place), begin + n - place);
+    const std::int64_t first = stands.element(place);
+    runs += (runs.empty() ? "" : " and ") + std::to_string(first) + ":" + std::to_string(first + length);
+  }
+  return runs;
 }
 /// "[0:6, 256:512]"
 inline std::string ranges(const Type& type, const Pictured& mesh, const HeldSlice& slice) {

@@ -26,9 +26,10 @@ inline std::vector<std::int64_t> rows_of(const Plan& plan, int input, int rank) 
     if (layout.rank() == batch) return std::vector<std::int64_t>(1, 0);  // a number for all
     const Dim& dim = layout.dims[batch];
     const std::int64_t first = offset(dim, plan.mesh, rank), count = local(dim, plan.mesh);
+    const Standing stands = standing(dim, plan.mesh);
     std::vector<std::int64_t> rows;
     for (std::int64_t b = 0; b < all; ++b)
-      for (std::int64_t r = 0; r < count; ++r) rows.push_back(b * dim.size + first + r);
+      for (std::int64_t r = 0; r < count; ++r) rows.push_back(b * dim.size + stands.element(first + r));
     return rows;
   }
   throw Failure("there is no input " + std::to_string(input) + "; the program has " + std::to_string(position),
