@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A training that a signal stops ends with 0 and a checkpoint, one whose rank is killed keeps the checkpoint before; either goes on with the losses of
-one that nothing disturbed: the same on the same mesh, on another one up to rounding.
+one that nothing disturbed: the same on the same mesh, on another one up to rounding. Once a rank is gone nothing more is kept, whatever signal came before.
 
     stopped.py DIGITS DATA [-- MPIRUN LAUNCH...]
 
@@ -25,6 +25,10 @@ def losses(printed):
 
 def near(some, others):
     return len(some) == len(others) and all(abs(float(a) - float(b)) <= 1e-6 * abs(float(a)) for a, b in zip(some, others))
+
+
+def checkpoints(folder):
+    return sorted(int(file.stem[5:]) for file in folder.glob("step-*.safetensors"))
 
 
 def ranks_of(folder):
@@ -61,7 +65,7 @@ def main(program, data, *launcher):
             except subprocess.TimeoutExpired:
                 running.kill()
                 sys.exit(f"{name}: it does not end")
-            kept = [int(file.stem[5:]) for file in folder.glob("step-*.safetensors")]
+            kept = checkpoints(folder)
             if "told right" in printed:
                 sys.exit(f"{name}: it ended before it was disturbed")
             shutil.copytree(folder, Path(made) / "copy")
@@ -75,16 +79,32 @@ def main(program, data, *launcher):
     def stopped(name, start, which):
         code, printed, kept = disturbed(name, start, lambda running, folder: running.send_signal(which))
         asked = re.findall(r"asked to stop behind step (\d+)", printed)
-        if code != 0 or len(asked) != 1 or int(asked[0]) != max(kept):
-            faults.append(f"{name}: it ended with {code}, has checkpoints of {sorted(kept)}, and printed:\n{printed}")
+        if code != 0 or len(asked) != 1 or int(asked[0]) != kept[-1]:
+            faults.append(f"{name}: it ended with {code}, has checkpoints of {kept}, and printed:\n{printed}")
+
+    def killed(name, start, *before):
+        there = []
+
+        def kill(running, folder):
+            last = max(ranks_of(folder))
+            os.kill(last, signal.SIGSTOP)
+            time.sleep(0.5)  # what it has done its part of is there by now
+            there.extend(checkpoints(folder))
+            for which in before:
+                running.send_signal(which)
+                time.sleep(0.5)  # the other rank has heard it
+            os.kill(last, signal.SIGKILL)
+
+        code, printed, kept = disturbed(name, start, kill)
+        if code == 0 or "asked" in printed or kept != there:
+            faults.append(f"{name}: it ended with {code}, has checkpoints of {kept}, before of {there}, and printed:\n{printed}")
 
     stopped("SIGTERM to a program of threads", [], signal.SIGTERM)
     if launcher:
         two = [*launcher, "2"]
         stopped("SIGUSR1 to mpirun", two, signal.SIGUSR1)
-        code, printed, _ = disturbed("a rank killed", two, lambda running, folder: os.kill(max(ranks_of(folder)), signal.SIGKILL))
-        if code == 0 or "asked" in printed:
-            faults.append(f"a rank killed: it ended with {code}, and printed:\n{printed}")
+        killed("a rank killed", two)
+        killed("a rank killed behind a signal", two, signal.SIGUSR1)
     return "\n".join(faults) or 0
 
 
