@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 LIMIT = 60  # seconds within which anything ends
+LEAVES = 10  # those within which one is gone that a signal asks: of the 30 that Slurm and Kubernetes give unless said
 
 
 def losses(printed):
@@ -50,8 +51,8 @@ def main(program, data, *launcher):
     whole = subprocess.run([*command, "--mesh", "data=2"], stdout=subprocess.PIPE, text=True, timeout=LIMIT, check=True).stdout
     faults = []
 
-    def disturbed(name, start, disturb):
-        """Starts, disturbs when the first checkpoint is there, and goes on twice. The exit code, and what was printed."""
+    def disturbed(name, start, disturb, within=LIMIT):
+        """Starts, disturbs when the first checkpoint is there, and goes on twice. The exit code, what was printed, and which checkpoints there were."""
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made) / "kept"
             over = ["--mpi"] if start else []
@@ -61,10 +62,10 @@ def main(program, data, *launcher):
                 time.sleep(0.002)
             disturb(running, folder)
             try:
-                printed, _ = running.communicate(timeout=LIMIT)
+                printed, _ = running.communicate(timeout=within)
             except subprocess.TimeoutExpired:
                 running.kill()
-                sys.exit(f"{name}: it does not end")
+                sys.exit(f"{name}: it does not end within {within} s")
             kept = checkpoints(folder)
             if "told right" in printed:
                 sys.exit(f"{name}: it ended before it was disturbed")
@@ -77,7 +78,7 @@ def main(program, data, *launcher):
             return running.returncode, printed, kept
 
     def stopped(name, start, which):
-        code, printed, kept = disturbed(name, start, lambda running, folder: running.send_signal(which))
+        code, printed, kept = disturbed(name, start, lambda running, folder: running.send_signal(which), within=LEAVES)
         asked = re.findall(r"asked to stop behind step (\d+)", printed)
         if code != 0 or len(asked) != 1 or int(asked[0]) != kept[-1]:
             faults.append(f"{name}: it ended with {code}, has checkpoints of {kept}, and printed:\n{printed}")
