@@ -96,8 +96,9 @@ std::vector<double> epoch(const Mesh& mesh) {
       }
     }
   });
-  for (const auto& [who, samples] : seen) {
-    INFO("input " << who.first);
+  for (const auto& each : seen) {
+    const std::vector<int>& samples = each.second;
+    INFO("input " << each.first.first);
     CHECK(std::count(samples.begin(), samples.end(), 1) == steps * batch);
   }
   return losses;
