@@ -105,6 +105,44 @@ TEST_CASE(
   CHECK(std::filesystem::exists(folder.path + "/step-000000000003.safetensors"));
 }
 
+TEST_CASE("while the disk hangs steps go by, and what is written is what there was at the save") {
+  constexpr int behind = 20;
+  const Folder folder;
+  std::atomic<bool> hangs{true};
+  std::atomic<int> hanging{0}, stepped{0};
+  disk = [&](std::string_view call, const std::string& file) {
+    if (call != "pwrite" || !of_all(file)) return 0;
+    ++hanging;
+    for (int i = 0; i < 2000 && hangs; ++i) std::this_thread::sleep_for(10ms);
+    hangs = false;  // not for ever
+    return 0;
+  };
+  ranks([&](Threads& world, Executing& step) {
+    Checkpoints checkpoints(world, folder.path);
+    step(batch(0, 0.7), batch(0, 0.3));
+    std::vector<double> before(width * 7), now = before, resumed = before;  // not split
+    step.get("in", before);
+    checkpoints.save(step, 1);
+    while (hanging < 2) std::this_thread::sleep_for(1ms);  // both ranks write
+    for (int i = 1; i <= behind; ++i) {
+      step(batch(i, 0.7), batch(i, 0.3));
+      world.barrier();
+      if (world.rank() == 0 && hangs) ++stepped;
+    }
+    CHECK(checkpoints.steps().empty());
+    step.get("in", now);
+    CHECK(now != before);
+    world.barrier();
+    hangs = false;
+    CHECK(checkpoints.wait());
+    checkpoints.resume(step);
+    step.get("in", resumed);
+    CHECK(resumed == before);
+  });
+  disk = nullptr;
+  CHECK(stepped.load() == behind);
+}
+
 TEST_CASE("of a run that an exception ends nothing half written stays, and nobody waits for it") {
   const auto ends = [](int thrower, const std::function<void(Threads&, Executing&, Checkpoints<Threads>&)>& others) {
     INFO("rank " << thrower << " throws");

@@ -1,8 +1,8 @@
 // Files of others, changed by chance, are read: there are contents and sentences, nothing else, in little memory.
 //
-//     file_fuzz FIXTURES [COUNT [SEED [FIRST]]]     10000 inputs of seed 1 unless said, the first with number 0
+//     file_fuzz FIXTURES [COUNT [SEED [FIRST]]]     10000 of each format, seed 1, unless said, the first with number 0
 //
-// The same numbers make the same inputs. It ends with 1 where one was a fault.
+// Formats take turns. The same numbers make the same inputs. It ends with 1 where one was a fault.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +48,7 @@ Counts* counts = nullptr;
 
 void input(const std::vector<Format>& all, std::uint64_t seed, long number, const std::string& file) {
   Random random(seed, number);
-  const Format& format = random.of(all);
+  const Format& format = all[static_cast<std::size_t>(number) % all.size()];
   const std::string& whole = random.of(format.whole);
   {
     const std::string bytes =
@@ -112,12 +112,12 @@ long in_child(const std::vector<Format>& all, std::uint64_t seed, long first, lo
 
 int main(int argc, char** argv) {
   if (argc < 2) return exit_code::usage;
-  const long count = argc > 2 ? std::strtol(argv[2], nullptr, 10) : 10'000,
+  const std::vector<Format> all = formats(argv[1]);
+  const long count = argc > 2 ? std::strtol(argv[2], nullptr, 10) : 10'000 * static_cast<long>(all.size()),
              first = argc > 4 ? std::strtol(argv[4], nullptr, 10) : 0;
   const std::uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
   counts =
       static_cast<Counts*>(mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  const std::vector<Format> all = formats(argv[1]);
   std::string folder = (std::filesystem::temp_directory_path() / "file_fuzz-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return exit_code::io;
   const std::string file = folder + "/file";

@@ -2,7 +2,8 @@
 //
 //     FORMAT=npy FIXTURES=tests/fixtures/files file_fuzz_guided -runs=1000000 -max_len=4096 CORPUS
 //
-// A format is one of file_formats.hpp; CORPUS, a folder, is filled with its whole files where it is empty.
+// A format is one of file_formats.hpp; CORPUS, a folder, is filled with its whole files where it is empty; in
+// /dev/shm, as FIXTURES too, no input waits for a disk.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>

@@ -119,7 +119,7 @@ struct Model {
   constexpr auto operator()(Distributed auto x) const { return mean(square(x + weight)); }
 };
 
-TEST_CASE("ranks read the rows that their plan gives them, each once on each set of axes") {
+TEST_CASE("rows are those that the plan gives a rank, micro-batch by micro-batch") {
   using Step = Training<Model, Sgd, Tensor<float, Shape<8 / data, 3>>>;
   const OwnedPlan four = derive<Step>(Mesh{data = 4});
   CHECK(rows_of(*four, 0, 0) == std::vector<std::int64_t>{0, 1});

@@ -94,6 +94,86 @@ TEST_CASE("a scan's gradients are finite differences") {
 
 namespace {
 
+constexpr int long_sequence = 512;
+
+struct Elman {
+  Parameter<double, Shape<width, width / tensor>> state{normal(0.5)};
+  constexpr auto operator()(Distributed auto h, Distributed auto x) const {
+    return tanh(matmul(to<On<tensor, Broadcast>>(h), state) + x);
+  }
+};
+struct LongModel {
+  Scan<long_sequence, Elman> scan;
+  constexpr auto operator()(Distributed auto initial, Distributed auto x, Distributed auto y) const {
+    const auto h = scan(initial, x);
+    return mean(square(h.last - y)) + mean(square(h.each));
+  }
+};
+using Long = Training<LongModel, KeepGradients, Wanted<double, Shape<batch / data, width / tensor>>,
+                      Wanted<double, Shape<long_sequence, batch / data, width / tensor>>, Known<double>>;
+
+/// The loss, the norm of the matrix's gradient, and the gradients of the matrix, the first state and the sequence.
+std::vector<Array> plain_loop(const std::vector<double>& state, const std::vector<double>& initial,
+                              const std::vector<double>& x, const std::vector<double>& y) {
+  constexpr std::size_t one = batch * width, count = long_sequence * one, w = width;
+  std::vector<double> h = initial;  // behind 0, 1, .. steps
+  for (std::size_t i = 0; i < count; ++i) {
+    double sum = x[i];
+    for (std::size_t k = 0; k < w; ++k) sum += h[i / w * w + k] * state[k * w + i % w];
+    h.push_back(std::tanh(sum));
+  }
+  double loss = 0;
+  std::vector<double> of_h(one + count);
+  for (std::size_t i = 0; i < count; ++i) {
+    loss += h[one + i] * h[one + i] / static_cast<double>(count);
+    of_h[one + i] = 2 * h[one + i] / static_cast<double>(count);
+  }
+  for (std::size_t i = 0; i < one; ++i) {
+    const double error = h[count + i] - y[i];
+    loss += error * error / one;
+    of_h[count + i] += 2 * error / one;
+  }
+  Array of_state = lockstep::zeros({width, width}), of_x = lockstep::zeros({long_sequence, batch, width}),
+        of_initial = lockstep::zeros({batch, width});
+  for (std::size_t i = count; i-- > 0;) {
+    const double gradient = of_x.data[i] = of_h[one + i] * (1 - h[one + i] * h[one + i]);
+    for (std::size_t k = 0; k < w; ++k) {
+      of_h[i / w * w + k] += gradient * state[k * w + i % w];
+      of_state.data[k * w + i % w] += gradient * h[i / w * w + k];
+    }
+  }
+  of_initial.data.assign(of_h.begin(), of_h.begin() + one);
+  Array of_all = lockstep::zeros({}), norm = of_all;
+  of_all.data[0] = loss;
+  for (const double g : of_state.data) norm.data[0] += g * g;
+  norm.data[0] = std::sqrt(norm.data[0]);
+  return {of_all, norm, of_state, of_initial, of_x};
+}
+
+}  // namespace
+
+TEST_CASE("512 steps compute what a plain loop does, forward and back, on every mesh") {
+  const auto initial = program::numbers<double>(batch * width, 1),
+             x = program::numbers<double>(long_sequence * batch * width, 2),
+             y = program::numbers<double>(batch * width, 3), state = program::numbers<double>(width * width, 4);
+  const auto expected = plain_loop(state, initial, x, y);
+  for (const Array& a : expected) CHECK(lockstep::difference(a, lockstep::zeros(a.size)) > 1e-4);
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2, tensor = 2}, Mesh{data = 4}}) {
+    INFO(text(mesh));
+    const OwnedPlan plan = derive<Long>(mesh);
+    check_same(program::outputs(*plan,
+                                [&](auto& executor, auto& parameters) {
+                                  parameters.set(*plan, executor.rank(), "scan.cell.state", state);
+                                  executor.input(0, initial);
+                                  executor.input(1, x);
+                                  executor.input(2, y);
+                                }),
+               expected);
+  }
+}
+
+namespace {
+
 /// A loss of the last state alone.
 template <int steps, class... Word>
 struct Recurrent {

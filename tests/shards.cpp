@@ -48,8 +48,56 @@ void on_two_ranks(const std::string& folder, Look look) {
   });
 }
 
+struct CutTwice {
+  Parameter<float, Shape<6 / data, 4 / tensor>> both{zeros};
+  Parameter<float, Shape<8 / data / tensor, 3>> nested{zeros};
+  constexpr auto operator()(Distributed auto x) const { return sum(x) + sum(square(both)) + sum(square(nested)); }
+};
+struct Flat {
+  Parameter<float, Shape<5, 3>> odd{zeros};
+  constexpr auto operator()(Distributed auto x) const { return sum(matmul(x, odd)); }
+};
+struct Stages {
+  struct Block {
+    Parameter<float, Shape<3>> gain{zeros};
+    constexpr auto operator()(Distributed auto x) const { return x * gain; }
+  };
+  Layers<4 / stage, Block> blocks;
+  constexpr auto operator()(Distributed auto x) const { return sum(blocks(x)); }
+};
+template <class Model, class X>
+using Trained = Training<Model, Sgd, X>;
+
+/// Each parameter of a program on each of its ranks.
+template <class Program>
+void each_part(const Mesh& mesh, Look look) {
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    const OwnedPlan plan = derive<Program>(mesh, world.rank());  // each stage has its own
+    Parameters parameters(plan, world.rank(), 1);
+    Executor<Threads, Cpu> executor(plan, world, parameters);
+    for (const NamedTensor& t : executor.tensors())
+      executor.set(t.name, counted<float>(static_cast<std::size_t>(t.type.layout.elements())));
+    for (int rank = 0; rank < world.size(); ++rank) {
+      world.barrier();
+      for (std::size_t m = 0; m < executor.tensors().size() && rank == world.rank(); ++m)
+        look(rank, array_interface(executor.member(static_cast<int>(m))).c_str());
+    }
+  });
+}
+
 }  // namespace
 
+/// Parts of tensors that are cut by two axes, in two dimensions and in one; of one that is stored split, which five
+/// times three elements are; of layers that are shared out over stages.
+extern "C" void show_cut(Look look) {
+  each_part<Trained<CutTwice, Tensor<float, Shape<4 / data>>>>(Mesh{data = 2, tensor = 2}, look);
+}
+extern "C" void show_flat(Look look) {
+  each_part<AllStored<Trained<Flat, Tensor<float, Shape<4 / data, 5>>>, Stored<data>>>(Mesh{data = 2}, look);
+}
+extern "C" void show_stages(Look look) {
+  each_part<Accumulate<2, Trained<Stages, Tensor<float, Shape<4 / data, 3>>>>>(Mesh{stage = 2}, look);
+}
 /// `look` is called by both ranks, and may write. Then the first part is written into the folder.
 extern "C" void show_floats(const char* folder, Look look) { on_two_ranks<float>(folder, look); }
 extern "C" void show_doubles(const char* folder, Look look) { on_two_ranks<double>(folder, look); }

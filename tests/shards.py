@@ -82,6 +82,28 @@ def on_two_ranks(show, typestr):
             look_into_file(pathlib.Path(folder) / f"{rank}.npy", rank, typestr)
 
 
+def part(shape, *cuts):
+    """The numbers of a part of those that count up: of each dimension the first index, and how many."""
+    own = [range(first, first + count) for first, count in cuts]
+    return tuple(count for _, count in cuts), [sum(i * math.prod(shape[d + 1 :]) for d, i in enumerate(at)) for at in itertools.product(*own)]
+
+
+def show_parts(show, expected):
+    """Of each rank its parts, one parameter behind the other."""
+    seen = {}
+
+    def look(rank, text):
+        said = ast.literal_eval(text.decode())
+        numbers = (ctypes.c_float * math.prod(said["shape"])).from_address(said["data"][0])
+        seen.setdefault(rank, []).append((said["shape"], list(numbers)))
+        if "--numpy" in sys.argv:
+            array = numpy.asarray(Array(text.decode()))
+            check((array.shape, array.ravel().tolist()) == seen[rank][-1], f"rank {rank}: NumPy has {array}")
+
+    show(LOOK(look))
+    check(seen == expected, f"the ranks showed {seen}, where their parts are {expected}")
+
+
 def show_types(show):
     """Of each element type a single number, or why there is none."""
     room = ctypes.c_double(1.5)
@@ -105,6 +127,10 @@ if __name__ == "__main__":
     library = ctypes.CDLL(sys.argv[1])
     on_two_ranks(library.show_floats, "<f4")
     on_two_ranks(library.show_doubles, "<f8")
+    # the last axis of a mesh varies fastest; of a dimension that two axes cut the second cuts what the first has left
+    show_parts(library.show_cut, {2 * d + t: [part((6, 4), (3 * d, 3), (2 * t, 2)), part((8, 3), (4 * d + 2 * t, 2), (0, 3))] for d in range(2) for t in range(2)})
+    show_parts(library.show_flat, {0: [((8,), list(range(8)))], 1: [((8,), [*range(8, 15), 0])]})
+    show_parts(library.show_stages, {stage: [part((4, 3), (2 * stage, 2), (0, 3))] for stage in range(2)})
     show_types(library.show_type)
     print("\n".join(failures) or "all parts are seen")
     sys.exit(1 if failures else 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A training that a signal stops ends with 0 and a checkpoint, one whose rank is killed keeps the checkpoint before; either goes on with the losses of
-one that nothing disturbed: the same on the same mesh, on another one up to rounding.
+one that nothing disturbed: the same on the same mesh, on another one up to rounding. Once a rank is gone nothing more is kept, whatever signal came before.
 
     stopped.py DIGITS DATA [-- MPIRUN LAUNCH...]
 
@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 LIMIT = 60  # seconds within which anything ends
+LEAVES = 10  # those within which one is gone that a signal asks: of the 30 that Slurm and Kubernetes give unless said
 
 
 def losses(printed):
@@ -25,6 +26,10 @@ def losses(printed):
 
 def near(some, others):
     return len(some) == len(others) and all(abs(float(a) - float(b)) <= 1e-6 * abs(float(a)) for a, b in zip(some, others))
+
+
+def checkpoints(folder):
+    return sorted(int(file.stem[5:]) for file in folder.glob("step-*.safetensors"))
 
 
 def ranks_of(folder):
@@ -46,8 +51,8 @@ def main(program, data, *launcher):
     whole = subprocess.run([*command, "--mesh", "data=2"], stdout=subprocess.PIPE, text=True, timeout=LIMIT, check=True).stdout
     faults = []
 
-    def disturbed(name, start, disturb):
-        """Starts, disturbs when the first checkpoint is there, and goes on twice. The exit code, and what was printed."""
+    def disturbed(name, start, disturb, within=LIMIT):
+        """Starts, disturbs when the first checkpoint is there, and goes on twice. The exit code, what was printed, and which checkpoints there were."""
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made) / "kept"
             over = ["--mpi"] if start else []
@@ -57,11 +62,11 @@ def main(program, data, *launcher):
                 time.sleep(0.002)
             disturb(running, folder)
             try:
-                printed, _ = running.communicate(timeout=LIMIT)
+                printed, _ = running.communicate(timeout=within)
             except subprocess.TimeoutExpired:
                 running.kill()
-                sys.exit(f"{name}: it does not end")
-            kept = [int(file.stem[5:]) for file in folder.glob("step-*.safetensors")]
+                sys.exit(f"{name}: it does not end within {within} s")
+            kept = checkpoints(folder)
             if "told right" in printed:
                 sys.exit(f"{name}: it ended before it was disturbed")
             shutil.copytree(folder, Path(made) / "copy")
@@ -73,18 +78,34 @@ def main(program, data, *launcher):
             return running.returncode, printed, kept
 
     def stopped(name, start, which):
-        code, printed, kept = disturbed(name, start, lambda running, folder: running.send_signal(which))
+        code, printed, kept = disturbed(name, start, lambda running, folder: running.send_signal(which), within=LEAVES)
         asked = re.findall(r"asked to stop behind step (\d+)", printed)
-        if code != 0 or len(asked) != 1 or int(asked[0]) != max(kept):
-            faults.append(f"{name}: it ended with {code}, has checkpoints of {sorted(kept)}, and printed:\n{printed}")
+        if code != 0 or len(asked) != 1 or int(asked[0]) != kept[-1]:
+            faults.append(f"{name}: it ended with {code}, has checkpoints of {kept}, and printed:\n{printed}")
+
+    def killed(name, start, *before):
+        there = []
+
+        def kill(running, folder):
+            last = max(ranks_of(folder))
+            os.kill(last, signal.SIGSTOP)
+            time.sleep(0.5)  # what it has done its part of is there by now
+            there.extend(checkpoints(folder))
+            for which in before:
+                running.send_signal(which)
+                time.sleep(0.5)  # the other rank has heard it
+            os.kill(last, signal.SIGKILL)
+
+        code, printed, kept = disturbed(name, start, kill)
+        if code == 0 or "asked" in printed or kept != there:
+            faults.append(f"{name}: it ended with {code}, has checkpoints of {kept}, before of {there}, and printed:\n{printed}")
 
     stopped("SIGTERM to a program of threads", [], signal.SIGTERM)
     if launcher:
         two = [*launcher, "2"]
         stopped("SIGUSR1 to mpirun", two, signal.SIGUSR1)
-        code, printed, _ = disturbed("a rank killed", two, lambda running, folder: os.kill(max(ranks_of(folder)), signal.SIGKILL))
-        if code == 0 or "asked" in printed:
-            faults.append(f"a rank killed: it ended with {code}, and printed:\n{printed}")
+        killed("a rank killed", two)
+        killed("a rank killed behind a signal", two, signal.SIGUSR1)
     return "\n".join(faults) or 0
 
 

@@ -436,17 +436,20 @@ struct Told {
   std::string sentence;
   int code = 0;
 };
-Told told(const Plan& plan, const std::string& file, const WeightTable& table) {
+/// `member`: what is looked at, of so many T.
+template <class T = float>
+Told told(const Plan& plan, const std::string& file, const WeightTable& table, const char* member = "model.token",
+          std::size_t size = padded * channels) {
   Told t;
   each_rank(plan, [&](auto& executor, Threads&) {
-    std::vector<float> was(padded * channels), is = was;
-    executor.get("model.token", was);
+    std::vector<T> was(size), is = was;
+    executor.get(member, was);
     try {
       load_weights(executor, Safetensors(file), table);
     } catch (const Failure& failure) {
       t = {failure.what(), failure.exit_code};
     }
-    executor.get("model.token", is);
+    executor.get(member, is);
     CHECK((was == is) == (t.code != 0));  // nothing is set where something is wrong
   });
   return t;
@@ -637,6 +640,55 @@ TEST_CASE("a table of one's own, for layers that are shared out and stored split
   check(Mesh{stage = 2, tensor = 2}, std::type_identity<Step>());
   check(Mesh{stage = 4, data = 2}, std::type_identity<Step>());
   check(Mesh{data = 4, tensor = 2}, std::type_identity<AllStored<Step, Stored<data>>>());
+}
+
+TEST_CASE("under the members' own names, for layers that are shared out and stored split") {
+  const Folder folder;
+  const std::vector<FileEntry> entries{{"blocks.*.in", FileDType::F64, {4, channels, 2, channels}},
+                                       {"blocks.*.out", FileDType::F64, {4, channels, channels}},
+                                       {"last", FileDType::F64, {channels}}};
+  const auto write = [&](const std::string& file, const std::vector<FileEntry>& all) {
+    write_safetensors(folder / file, all,
+                      [](const FileEntry& e, FileSink& sink) { sink(as<double>(numbers(e.name, elements(e)))); },
+                      {{"format", "pt"}});
+  };
+  write("own", entries);
+  using Step = Training<Own, Momentum, Tensor<double, Shape<8 / data, channels>>>;
+  const auto check = [&]<class Program>(const Mesh& mesh, Program) {
+    INFO(text(mesh));
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      const OwnedPlan plan = derive<typename Program::type>(mesh, world.rank());
+      under_test::Parameters parameters(*plan, world.rank(), 5);
+      Executor<Threads, under_test::Device> executor(*plan, world, parameters);
+      load_weights(executor, Safetensors(folder / "own"), member_names(*plan));
+      save_weights(world, executor, folder / "copy", member_names(*plan), FileDType::F64);
+    });
+    CHECK(files::read(folder / "copy") == files::read(folder / "own"));
+  };
+  check(Mesh{data = 1}, std::type_identity<Step>());
+  check(Mesh{data = 2, tensor = 2}, std::type_identity<Step>());
+  check(Mesh{stage = 2, tensor = 2}, std::type_identity<Step>());
+  check(Mesh{data = 4, tensor = 2}, std::type_identity<AllStored<Step, Stored<data>>>());
+
+  const OwnedPlan plan = derive<Step>(Mesh{data = 1});
+  const auto refused = [&](auto change) {
+    std::vector<FileEntry> other = entries;
+    change(other);
+    write("other", other);
+    const Told t = told<double>(*plan, folder / "other", member_names(*plan), "last", channels);
+    CHECK(t.code == exit_code::bad_data);
+    return t.sentence.substr(std::min(t.sentence.size(), (folder / "other").size()));
+  };
+  CHECK(refused([](auto& all) { all.pop_back(); }) == ": it has no tensor last");
+  CHECK(refused([](auto& all) { all[2].name = "model.last"; }) == ": it has no tensor last; it has model.last");
+  CHECK(refused([](auto& all) {
+          all[1].shape = {3, channels, channels};
+        }) == ": the tensor blocks.*.out is [3, 16, 16], but [4, 16, 16] is expected");
+  CHECK(refused([](auto& all) {
+          all.push_back({"bias", FileDType::F64, {channels}});
+        }) ==
+        ": it has a tensor bias, F64 [16], of which the table of weights says nothing; give it a row, or name it in "
+        ".ignored");
 }
 
 TEST_CASE("what ranks have written together is there for each of them") {

@@ -52,7 +52,7 @@ void gpt2(Threads& world, const Plan& plan, const std::string& file, const std::
   save_weights(world, evaluate, copy, hugging_face_gpt2(sizes.classes), FileDType::BF16);
 }
 
-void classifier(Threads& world, const Plan& plan, const std::string& file) {
+void classifier(Threads& world, const Plan& plan, const std::string& file, const std::string& kept) {
   Parameters parameters(plan, world.rank(), 1);
   Executor<Threads, Cpu> executor(plan, world, parameters);
   const WeightTable table{
@@ -62,6 +62,9 @@ void classifier(Threads& world, const Plan& plan, const std::string& file) {
       .ignored = {"classifier.bias"}};
   save_weights(world, executor, file, table);
   load_weights(executor, Safetensors(file), table);
+
+  save_weights(world, executor, kept, member_names(plan));
+  load_weights(executor, Safetensors(kept), member_names(plan));
 }
 
 }  // namespace
@@ -78,7 +81,9 @@ int main(int argc, char** argv) {
       save_weights(world, executor, file, hugging_face_gpt2(sizes.classes));
     });
     run_threads(4, [&](Threads& world) { gpt2(world, *plan, file, folder + "/copy.safetensors"); });
-    run_threads(2, [&](Threads& world) { classifier(world, *classifying, folder + "/own.safetensors"); });
+    run_threads(2, [&](Threads& world) {
+      classifier(world, *classifying, folder + "/own.safetensors", folder + "/kept.safetensors");
+    });
     return 0;
   });
 }

@@ -91,7 +91,7 @@ class Rows {
 /// A tensor that a file has as the table says. Throws Failure(bad_data) where it has not.
 template <class Files>
 FileTensor found(const Files& from, const std::string& name, const Bound& p) {
-  const std::string for_whom = ", which is " + p.member;
+  const std::string for_whom = name == p.member ? "" : ", which is " + p.member;
   if (!from.contains(name)) {
     std::string like;
     for (std::size_t i = 0; i < from.size() && like.empty(); ++i) {
@@ -105,8 +105,8 @@ FileTensor found(const Files& from, const std::string& name, const Bound& p) {
     throw damaged(t.in->file(), "the tensor " + name + " has elements of " + std::string(name_of(t.dtype)) +
                                     "; weights are F32, F16, BF16 or F64");
   if (t.shape != p.how.file_shape())
-    throw damaged(t.in->file(), "the tensor " + name + for_whom + ", is " + text_of(t.shape) + ", but " +
-                                    text_of(p.how.file_shape()) + " is expected");
+    throw damaged(t.in->file(), "the tensor " + name + for_whom + (for_whom.empty() ? "" : ",") + " is " +
+                                    text_of(t.shape) + ", but " + text_of(p.how.file_shape()) + " is expected");
   return t;
 }
 
@@ -221,7 +221,8 @@ template <class... Given>
 requires(!weights::loaded<Given...>) void load_weights(Given&&...) {
   static_assert(sizeof...(Given) > 99,
                 "parallel: load_weights takes an Executor, then a file that is open and the table of its names; write "
-                "load_weights(step.executor(), Safetensors(\"gpt2.safetensors\"), hugging_face_gpt2(classes))");
+                "load_weights(step.executor(), Safetensors(\"gpt2.safetensors\"), hugging_face_gpt2(classes)), "
+                "or member_names(plan) where tensors are called as the members are");
 }
 
 }  // namespace parallel::internals

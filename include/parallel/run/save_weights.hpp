@@ -164,7 +164,8 @@ requires(!weights::saved<Given...>) void save_weights(Given&&...) {
   static_assert(
       sizeof...(Given) > 99,
       "parallel: save_weights takes the communicator, an Executor, the file's name and the table of its names; "
-      "write save_weights(world, step.executor(), \"gpt2.safetensors\", hugging_face_gpt2(classes))");
+      "write save_weights(world, step.executor(), \"gpt2.safetensors\", hugging_face_gpt2(classes)), "
+      "or member_names(plan) to call tensors as the members are");
 }
 
 }  // namespace parallel::internals

@@ -40,6 +40,15 @@ struct WeightTable {
   }
 };
 
+/// The table of a file whose tensors are called as the program's parameters are, and lie as they do: those of all layers
+/// are one, as checkpoints have them.
+inline WeightTable member_names(const Plan& plan) {
+  WeightTable table;
+  for (const Member& m : plan.graph.members)
+    if (const std::string path(plan.graph.path(m)); m.role == Role::parameter) table.rows.push_back({path, {path}});
+  return table;
+}
+
 namespace weights {
 inline constexpr std::string_view layer_number = "{}";
 
@@ -131,6 +140,7 @@ bool of_reals(FileDType dtype, F f) {
 }  // namespace parallel::internals
 
 namespace parallel {
+using internals::member_names;
 using internals::WeightRow;
 using internals::WeightTable;
 }  // namespace parallel
