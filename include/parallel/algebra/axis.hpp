@@ -11,10 +11,11 @@ namespace internals {
 /// A fraction where an extent, or how many ranks an axis has, is a whole number.
 template <class Instead>
 constexpr void no_whole_number() {
-  static_assert(sizeof(Instead) > 99,
-                "parallel: an extent, or how many ranks an axis has, is a floating point number, which would be cut off; "
-                "compute it in whole numbers, Shape<16, 8 * 96 / 3 / tensor>, or say how it is rounded, "
-                "static_cast<int>(8.0 / 3 * 96)");
+  static_assert(
+      sizeof(Instead) > 99,
+      "parallel: an extent, or how many ranks an axis has, is a floating point number, which would be cut off; "
+      "compute it in whole numbers, Shape<16, 8 * 96 / 3 / tensor>, or say how it is rounded, "
+      "static_cast<int>(8.0 / 3 * 96)");
 }
 }  // namespace internals
 
