@@ -73,6 +73,8 @@ CASES = [  # (program, what stands in the row)
     ("#include <parallel/model/averaged.hpp>\n" + beside("using More = Training<Model, Averaged<AdamW, 0.99>, X, X>;"), "the decay is a number of the run"),
     (beside("constexpr Mesh mesh{.data = 2};"), "the axes are variables"),
     (beside("void f(std::vector<float> data) { const Mesh mesh{data = 2}; }"), "a variable of yours is called like the axis"),
+    (beside(PLAN + "static_assert(p.calls(tensor) == 0);"), "neither its mesh has nor its program names"),
+    (beside(PLAN + "static_assert(equals<p.forward.sent(all_gather(tensor)), 0>);"), "neither its mesh has nor its program names"),
     (beside("constexpr auto& p = plan<Step>;"), "the mesh is its second template argument"),
     (USING + "struct Two { constexpr auto operator()(Distributed auto x) const { return std::array{sum<1>(x), mean<0>(x)}; } };\n"
      "constexpr auto& p = plan<Evaluation<Two, Tensor<float, Shape<32 / data, 16>>>, Mesh{data = 2}>;\n", "tensors have types of their own"),

@@ -18,13 +18,6 @@ struct Fault {
   int node = -1;  ///< the move that nobody wrote, or what a program is unfit for
 };
 
-/// Whether any annotation of a program names an axis.
-constexpr bool names(const GraphView& g, const Axis* axis) {
-  for (const Value& v : g.values)
-    if (!(v.type.layout.on(axis) == Invariant)) return true;
-  return false;
-}
-
 /// In how many slices, apart from each other, a stage has its part of a dimension: of layers the schedule's chunks.
 constexpr int chunks_of(const GraphView& g, const Dim& dim, const Mesh& mesh) {
   return g.stages != nullptr && dim.split_by(g.stages) && mesh.extent(g.stages) > 1 ? g.schedule->chunks : 1;
