@@ -235,10 +235,11 @@ def main(root, compilers):
                 faults.append(f"{compiler}: of an error without a row it says: {said}")
             macros = folder / f"macros-{compiler}.cpp"  # before any header of the library, from whichever it begins
             for header in ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parallel/run/trainer.hpp", "parallel/file/npy.hpp", "parallel/file/csv.hpp"]:
-                macros.write_text(f"#define V 3\n#define N 4\n#include <{header}>\n")
-                said = compile(compiler, "-fsyntax-only", f"-I{folder / 'include'}", "-isystem", "/usr/include/eigen3", macros)[1]
-                if said.count(" error: ") != 1 or "parallel: a macro is called by one capital letter" not in explain(root, said)[1]:
-                    faults.append(f"{compiler}: of macros before {header} it says: {said[:400]}")
+                for defined, words in [("V 3\n#define N 4", "called by one capital letter"), ("batch 32\n#define hidden 64\n#define size 8", "called as names in the headers are")]:
+                    macros.write_text(f"#define {defined}\n#include <{header}>\n")
+                    said = compile(compiler, "-fsyntax-only", f"-I{folder / 'include'}", "-isystem", "/usr/include/eigen3", macros)[1]
+                    if said.count(" error: ") != 1 or f"parallel: a macro is {words}" not in explain(root, said)[1]:
+                        faults.append(f"{compiler}: of macros before {header} it says: {said[:400]}")
             accepted = folder / "accepted.cpp"
             accepted.write_text(USING + MODEL + PLAN)
             done = subprocess.run([root / "tools/explain", compiler, "-std=c++20", *map(str, flags[compiler]), str(accepted)], stdout=subprocess.PIPE, text=True)
