@@ -34,7 +34,7 @@ static_assert(equals<mlp.memory.of(Use::buffers), 0>);
 // Kinds and axes. A finding is a condition, too.
 static_assert(proven<mlp.uses_only(all_reduce(tensor), all_reduce(data))>);
 static_assert(proven<mlp.never(all_gather(), reduce_scatter(), all_to_all())>);
-static_assert(mlp.never(sequence) && !mlp.never(tensor));
+static_assert(!mlp.never(tensor));
 static_assert(proven<mlp.backward.never(all_reduce(tensor).of(1_KiB))>);
 static_assert(!mlp.backward.uses_only(data));
 
@@ -48,6 +48,7 @@ static_assert(proven<mlp.is(written)>);
 static_assert(proven<mlp.forward.is(all_reduce(tensor), all_reduce(tensor), all_reduce(data))>);
 
 // What contradicts, and where.
+static_assert(mlp.never(sequence).of == Finding::Of::foreign && !mlp.never(sequence));
 constexpr Finding used = mlp.never(all_reduce(tensor));
 static_assert(used.of == Finding::Of::never && used.phase == Phase::forward && used.found.calls == 1 &&
               used.found.bytes == 128);

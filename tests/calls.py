@@ -60,6 +60,8 @@ PREFETCH, WINDOWS, AVERAGES = "a Prefetch is made of", "TokenWindows are made of
 RESULT, STEPPED, CONSTANT = "a step gives its loss among others", "a trainer is called with the inputs", "a Trainer that is const"
 WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss, a scalar", "an eager session takes a model", "its element type, its Shape"
 NAMED, GRID, EXTENT, VALUE = "numbers in braces are AdamW's", "a mesh has axes", "an extent stands before the axis", "xavier, zeros and ones are no"
+FRACTION = "is a floating point number, which would be cut off"
+LIMIT = "take the plan's figure, then the limit"
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a parameter is set by the plan", "a view does not know its elements"
 NORMAL, NO_END = "normal takes its deviation alone", "a Prefetch is no range"
@@ -109,6 +111,10 @@ REFUSED = [
     ("using Made = Tensor<float, Shape<data / 8, 4>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<data, 4>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<8U * data, 4>>; Made made;", EXTENT),
+    ("using Made = Tensor<float, Shape<8.0 / 3 * 25, 4>>; Made made;", FRACTION),
+    ("using Made = Tensor<float, Shape<8, 2e3L / tensor>>; Made made;", FRACTION),
+    ("constexpr Mesh made{data = 2.0f};", FRACTION),
+    ("static_assert(at_most<4096, 64_KiB>);", LIMIT),
     ("Parameter<float, Shape<8, 4>> made{xavier()};", VALUE),
     ("Parameter<float, Shape<8, 4>> made{normal(0, 0.1)};", NORMAL),
     ("Eagerly<Step, Threads, Cpu> made(world, plan, parameters);", EAGERLY),

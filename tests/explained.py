@@ -73,6 +73,8 @@ CASES = [  # (program, what stands in the row)
     ("#include <parallel/model/averaged.hpp>\n" + beside("using More = Training<Model, Averaged<AdamW, 0.99>, X, X>;"), "the decay is a number of the run"),
     (beside("constexpr Mesh mesh{.data = 2};"), "the axes are variables"),
     (beside("void f(std::vector<float> data) { const Mesh mesh{data = 2}; }"), "a variable of yours is called like the axis"),
+    (beside(PLAN + "static_assert(p.calls(tensor) == 0);"), "neither its mesh has nor its program names"),
+    (beside(PLAN + "static_assert(equals<p.forward.sent(all_gather(tensor)), 0>);"), "neither its mesh has nor its program names"),
     (beside("constexpr auto& p = plan<Step>;"), "the mesh is its second template argument"),
     (USING + "struct Two { constexpr auto operator()(Distributed auto x) const { return std::array{sum<1>(x), mean<0>(x)}; } };\n"
      "constexpr auto& p = plan<Evaluation<Two, Tensor<float, Shape<32 / data, 16>>>, Mesh{data = 2}>;\n", "tensors have types of their own"),
@@ -234,10 +236,11 @@ def main(root, compilers):
                 faults.append(f"{compiler}: of an error without a row it says: {said}")
             macros = folder / f"macros-{compiler}.cpp"  # before any header of the library, from whichever it begins
             for header in ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parallel/run/trainer.hpp", "parallel/file/npy.hpp", "parallel/file/csv.hpp"]:
-                macros.write_text(f"#define V 3\n#define N 4\n#include <{header}>\n")
-                said = compile(compiler, "-fsyntax-only", f"-I{folder / 'include'}", "-isystem", "/usr/include/eigen3", macros)[1]
-                if said.count(" error: ") != 1 or "parallel: a macro is called by one capital letter" not in explain(root, said)[1]:
-                    faults.append(f"{compiler}: of macros before {header} it says: {said[:400]}")
+                for defined, words in [("V 3\n#define N 4", "called by one capital letter"), ("batch 32\n#define hidden 64\n#define size 8", "called as names in the headers are")]:
+                    macros.write_text(f"#define {defined}\n#include <{header}>\n")
+                    said = compile(compiler, "-fsyntax-only", f"-I{folder / 'include'}", "-isystem", "/usr/include/eigen3", macros)[1]
+                    if said.count(" error: ") != 1 or f"parallel: a macro is {words}" not in explain(root, said)[1]:
+                        faults.append(f"{compiler}: of macros before {header} it says: {said[:400]}")
             accepted = folder / "accepted.cpp"
             accepted.write_text(USING + MODEL + PLAN)
             done = subprocess.run([root / "tools/explain", compiler, "-std=c++20", *map(str, flags[compiler]), str(accepted)], stdout=subprocess.PIPE, text=True)

@@ -384,6 +384,9 @@ TEST_CASE("an exception that makes no sense is refused, and one that names nothi
     CHECK(told_with(("mine," + std::string(name)).c_str(), 0) ==
           "78 parallel::agree: PARALLEL_MAY_DIFFER names " + std::string(name) +
               ", but ranks that differ in it compute something else; name numerics, or facts of your own");
+  CHECK(
+      told_with("mine,numeric", 0) ==
+      "78 parallel::agree: PARALLEL_MAY_DIFFER names numeric, which is none of what is compared; numerics may be meant");
   CHECK(told_with("mine", 0) == "");
   CHECK(told_with("mine,seed of the parameters", 1) == "");
   const std::string misspelt = told_with("mime", 0);

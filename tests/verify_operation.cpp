@@ -291,6 +291,21 @@ TEST_CASE("a row that would be sound is told where it is asked for") {
                                  "Split<1>, Split<0> -> Split<0> on 4 ranks"});
 }
 
+TEST_CASE("a kernel has the numbers that its operation is given, and no others") {
+  double scalars[]{0.5, 0.25, 0.125}, factor = 1;
+  const View given{.data = scalars, .dtype = DType::f64, .rank = 1, .size = {3}},
+      behind{.data = &factor, .dtype = DType::f64};
+  Call call;
+  for (const View& last : {given, behind}) {
+    call.operands.push_back(last);
+    call.ints = {2, 0, 7};
+    CHECK((call.number(0) == 0.125 && call.number(1) == 0.5));
+    for (const int i : {2, 3, -1})
+      begins(said([&] { call.number(i); }), "a kernel asks for call.number(" + std::to_string(i) +
+                                                "), which is none of the numbers that its operation is given");
+  }
+}
+
 TEST_CASE("mistakes in using it are one sentence") {
   using P = Project<Fault::none>;
   CHECK(said([] { verify_operation<shapeless>({{.shape = {4}}}); }) ==
@@ -309,6 +324,12 @@ TEST_CASE("mistakes in using it are one sentence") {
   CHECK(said([] {
           verify_operation<P::operation>({{.shape = {12, 17}}, {.shape = {17}}}, {.kernels = P::kernels});
         }).starts_with("verify_operation of project: no number of ranks divides all that row 2"));
+  CHECK(said([] {
+          verify_operation<library::scale>({{.shape = {12, 8}}});
+        }) ==
+        "verify_operation of scale: its kernels read a number, call.reals, and .reals gives none; give what the verb "
+        "gives, .reals = {0.7}, or {0} where that is meant");
+  verify_operation<library::scale>({{.shape = {12, 8}}}, {.reals = {0}});
   static constexpr Operation nameless{.name = {}, .shape = library::same_shape, .signatures = library::nonlinear_table};
   CHECK(said([] { verify_operation<nameless>({{.shape = {4}}}); }) ==
         "verify_operation: the operation has no name; give it one, .name");

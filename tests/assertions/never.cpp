@@ -5,5 +5,5 @@
 #ifdef WRONG
 static_assert(proven<trained.never(all_gather(), all_reduce(tensor))>);
 #else
-static_assert(proven<trained.never(all_gather(), all_reduce(sequence))>);
+static_assert(proven<trained.never(all_gather(), all_to_all(tensor))>);
 #endif

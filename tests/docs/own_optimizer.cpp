@@ -61,11 +61,10 @@ void step(std::int64_t n, T* p, T* v, const T* g, double factor, double squares_
 }
 template <class T>
 void lars_kernel(const Call& call) {
-  const double* const scalars = call.operands[6].as<const double>();
-  const Lars::Hyperparameters numbers{.learning_rate = scalars[call.ints[0]],
-                                      .momentum = scalars[call.ints[1]],
-                                      .weight_decay = call.ints[4] != 0 ? scalars[call.ints[2]] : 0,
-                                      .trust = scalars[call.ints[3]]};
+  const Lars::Hyperparameters numbers{.learning_rate = call.number(0),
+                                      .momentum = call.number(1),
+                                      .weight_decay = call.ints[4] != 0 ? call.number(2) : 0,
+                                      .trust = call.number(3)};
   const std::int64_t layers = call.operands[4].elements(), n = call.results[0].elements() / layers;
   for (std::int64_t l = 0; l < layers; ++l)
     step(n, call.results[0].as<T>() + l * n, call.results[1].as<T>() + l * n, call.operands[2].as<const T>() + l * n,

@@ -1,10 +1,23 @@
 // A named axis of a mesh. It is an object with linkage: a type holds its address, and every compiler prints its name.
 #pragma once
 #include <string_view>
+#include <type_traits>
 
 namespace parallel {
 
 struct Axis;
+
+namespace internals {
+/// A fraction where an extent, or how many ranks an axis has, is a whole number.
+template <class Instead>
+constexpr void no_whole_number() {
+  static_assert(
+      sizeof(Instead) > 99,
+      "parallel: an extent, or how many ranks an axis has, is a floating point number, which would be cut off; "
+      "compute it in whole numbers, Shape<16, 8 * 96 / 3 / tensor>, or say how it is rounded, "
+      "static_cast<int>(8.0 / 3 * 96)");
+}
+}  // namespace internals
 
 /// `data = 2`: an axis and how many ranks it has.
 struct Extent {
@@ -19,6 +32,11 @@ struct Extent {
 struct Axis {
   const char* name = "";  ///< of any length; it outlives the axis
   constexpr Extent operator=(int size) const { return {this, size}; }
+  template <class Fraction>
+  requires(std::is_floating_point_v<Fraction>) constexpr Extent operator=(Fraction size) const {
+    internals::no_whole_number<Fraction>();
+    return {this, static_cast<int>(size)};
+  }
   constexpr std::string_view text() const { return name; }
 };
 

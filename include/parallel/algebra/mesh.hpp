@@ -54,6 +54,11 @@ struct Mesh {
     return other;
   }
 
+  constexpr bool has(const Axis* axis) const {
+    for (int i = 0; i < count; ++i)
+      if (axes[i].axis == axis) return true;
+    return false;
+  }
   constexpr int extent(const Axis* axis) const {
     for (int i = 0; i < count; ++i)
       if (axes[i].axis == axis) return axes[i].size;

@@ -31,6 +31,10 @@ struct Dim {
 
   constexpr Dim() = default;
   constexpr Dim(std::int64_t n) : size(n) {}
+  template <class Fraction>
+  requires(std::is_floating_point_v<Fraction>) constexpr Dim(Fraction n) : size(static_cast<std::int64_t>(n)) {
+    internals::no_whole_number<Fraction>();
+  }
   template <class Alone>
   requires(std::is_same_v<Alone, Axis>) constexpr Dim(const Alone&) { internals::no_extent<Alone>(); }
   constexpr Dim(std::int64_t n, const Axis* const (&a)[internals::max_nesting], int c, Order o = Order::contiguous,

@@ -29,10 +29,19 @@ inline std::vector<std::string> excepted() {
 inline bool names(const std::vector<std::string>& some, std::string_view what) {
   return std::find(some.begin(), some.end(), what) != some.end();
 }
+inline bool names_fact(const std::vector<Fact>& facts, std::string_view what) {
+  return std::any_of(facts.begin(), facts.end(), [&](const Fact& f) { return f.what == what; });
+}
 inline bool may_differ(const Fact& f) { return !f.always && names(excepted(), f.what); }
-/// Throws Failure (exit code 78) where an exception is made of what all ranks must have alike.
+/// Throws Failure (exit code 78) where an exception is made of what all ranks must have alike, or its name is misspelt.
+/// A name that is far from all may be of a fact that is compared later.
 inline void check_excepted(const std::vector<Fact>& facts) {
   const std::vector<std::string> exceptions = excepted();
+  for (const std::string& name : exceptions)
+    if (const int letters = letters_between(name, "numerics"); letters > 0 && letters <= 2 && !names_fact(facts, name))
+      throw Failure("parallel::agree: PARALLEL_MAY_DIFFER names " + name +
+                        ", which is none of what is compared; numerics may be meant",
+                    exit_code::configuration);
   for (const Fact& f : facts)
     if (f.always && names(exceptions, f.what))
       throw Failure("parallel::agree: PARALLEL_MAY_DIFFER names " + f.what +

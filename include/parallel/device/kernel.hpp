@@ -135,12 +135,28 @@ struct Call {
   /// of an update on an asynchronous device: where this is 0 it is to be skipped; nullptr: never
   const double* commit = nullptr;
   void* context = nullptr;  ///< the device's own: of a GPU its stream and handles
+
+  /// On a CPU: number i, from 0 on, of those that an optimizer's `replace` or `apply` names for the operation. Throws
+  /// Failure for one that it has not.
+  double number(int i) const;
 };
 
 /// The run-time numbers that a call reads: its last operand, but for the one number that an update reads behind it.
 inline const double* scalars_of(const Call& call) {
   const View& last = call.operands[call.operands.size() - 1];
   return (last.rank == 1 ? last : call.operands[call.operands.size() - 2]).as<const double>();
+}
+
+inline double Call::number(int i) const {
+  const View& last = operands[operands.size() - 1];
+  const View& numbers = last.rank == 1 ? last : operands[operands.size() - 2];
+  const std::int64_t place = i >= 0 && i < ints.size() ? ints[i] : -1;
+  if (numbers.rank != 1 || numbers.dtype != DType::f64 || place < 0 || place >= numbers.elements())
+    throw Failure("a kernel asks for call.number(" + std::to_string(i) +
+                      "), which is none of the numbers that its operation is given; name it where the operation is "
+                      "applied, u.replace(..., {\"learning_rate\", \"momentum\"}), and count them from 0",
+                  exit_code::internal);
+  return numbers.as<const double>()[place];
 }
 
 /// What computes calls that follow each other at once: those of a fusion, or of one operation and the same element

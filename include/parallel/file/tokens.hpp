@@ -53,9 +53,17 @@ class TokenFile {
                               std::to_string(bytes - begin_) + " bytes, of " +
                               std::to_string(static_cast<int>(width_)) + " a token");
   }
-  /// A file of tokens and nothing else. Throws Failure as the other, also where the last token is cut off.
+  /// A file of tokens and nothing else. Throws Failure as the other, also where the last token is cut off, and where it
+  /// begins as llm.c's header does.
   TokenFile(const std::string& file, TokenWidth width) : in_(std::make_shared<const MappedFile>(file)), width_(width) {
     const std::size_t bytes = in_->bytes().size();
+    for (const TokenWidth of : {TokenWidth::two, TokenWidth::four})
+      if (bytes >= 4 * LlmcTokens::header && in_->number<std::int32_t>(0) == llmc_tokens(of).magic &&
+          in_->number<std::int32_t>(4) == llmc_tokens(of).version)
+        throw damaged(file, "it begins with llm.c's header, " + std::to_string(llmc_tokens(of).magic) +
+                                " and version " + std::to_string(llmc_tokens(of).version) +
+                                ", which would be read as tokens; leave the width out, as the header says it: "
+                                "TokenFile(file)");
     size_ = bytes / static_cast<std::size_t>(width);
     if (bytes % static_cast<std::size_t>(width) != 0)
       throw damaged(file, "it has " + std::to_string(bytes) + " bytes, which are no tokens of " +

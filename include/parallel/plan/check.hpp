@@ -3,13 +3,8 @@
 #include <span>
 
 #include <parallel/operation/attention.hpp>
-#include <parallel/operation/batch_norm.hpp>
-#include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
-#include <parallel/operation/loss.hpp>
-#include <parallel/operation/norm.hpp>
-#include <parallel/operation/reshape.hpp>
-#include <parallel/operation/unary.hpp>
+#include <parallel/plan/mistake.hpp>
 #include <parallel/plan/view.hpp>
 #include <parallel/program/asynchronous.hpp>
 
@@ -22,13 +17,6 @@ struct Fault {
   int dim = 0;
   int node = -1;  ///< the move that nobody wrote, or what a program is unfit for
 };
-
-/// Whether any annotation of a program names an axis.
-constexpr bool names(const GraphView& g, const Axis* axis) {
-  for (const Value& v : g.values)
-    if (!(v.type.layout.on(axis) == Invariant)) return true;
-  return false;
-}
 
 /// In how many slices, apart from each other, a stage has its part of a dimension: of layers the schedule's chunks.
 constexpr int chunks_of(const GraphView& g, const Dim& dim, const Mesh& mesh) {
@@ -94,61 +82,6 @@ constexpr Refusal unscaled(const GraphView& g) {
   return {};
 }
 
-/// The first loss of logits that is given what softmax, along the classes, or sigmoid made of them, or -1. Followed is
-/// what hands elements on: moves, casts, reshape, of classes where it leaves these. Of log_softmax the softmax is the
-/// same once more, so that is none.
-constexpr int normalized_twice(const GraphView& g) {
-  for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
-    const Node& loss = g.node(i);
-    const bool classes = loss.operation == &operation::negative_log_likelihood;
-    if (!classes && loss.operation != &operation::binary_cross_entropy) continue;
-    int logits = loss.operands[0];
-    const auto last = [&](int value) {
-      const Layout& layout = g.value(value).type.layout;
-      return layout.rank() > 0 ? layout.dims[layout.rank() - 1].size : 1;
-    };
-    const auto handed_on = [&](const Node& n) {
-      return n.is(Structural::move) || n.operation == &operation::cast ||
-             (n.operation == &operation::reshape && (!classes || last(n.operands[0]) == last(n.result)));
-    };
-    while (handed_on(g.maker(logits))) logits = g.maker(logits).operands[0];
-    const Node& maker = g.maker(logits);
-    const bool softmax = maker.operation == &operation::normalized_exponential &&
-                         maker.ints[0] == g.value(logits).type.layout.rank() - 1;
-    if (classes ? softmax : maker.operation == &operation::sigmoid) return i;
-  }
-  return -1;
-}
-/// The parameter that a value is, moved, cast or a layer's slice; nullptr where it is none.
-constexpr const Member* parameter_of(const GraphView& g, int value) {
-  const auto source = [&](int v) {
-    while (g.maker(v).is(Structural::move) || g.maker(v).operation == &operation::cast) v = g.maker(v).operands[0];
-    return v;
-  };
-  value = source(value);
-  for (const Stack& s : g.stacks)
-    if (s.inside == value) {
-      value = source(s.outside);
-      break;
-    }
-  return g.maker(value).is(Structural::parameter) ? &g.member(g.maker(value).member) : nullptr;
-}
-/// The first norm whose gain begins with zeros and whose shift begins with ones, or -1.
-constexpr int swapped_norm(const GraphView& g) {
-  for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
-    const Node& n = g.node(i);
-    const bool rows = n.operation == &operation::norm_rows && n.operands.size() == 3;
-    const bool parts = n.operation == &operation::normalize && n.operands.size() == 5;
-    if (!rows && !parts && n.operation != &operation::channel_normalize) continue;
-    const auto begins = [&](int operand, double with) {
-      const Member* const m = parameter_of(g, n.operands[operand]);
-      return m != nullptr && m->initializer.kind == Initializer::Kind::constant && m->initializer.scale == with;
-    };
-    const int gain = parts ? 3 : 1;
-    if (begins(gain, 0) && begins(gain + 1, 1)) return i;
-  }
-  return -1;
-}
 /// The first node for which a program is `unfit`, or -1.
 constexpr int unfit_node(const GraphView& g) {
   if (g.unfit == Reason::recompute_words) return -1;  // a word of Layers, of which there is no node
@@ -208,12 +141,8 @@ constexpr Fault check(const GraphView& g, const Mesh& mesh, std::span<const Grap
   if (g.misused >= 0) return {misuse(g.member(g.misused))};
   if (g.unfit != Reason::none) return unfit(g);
   if (const Refusal refusal = unscaled(g)) return {refusal};
-  const auto at = [&](Reason reason, int node) -> Fault {
-    const int line = g.node(node).origin >= 0 ? g.origin(g.node(node)).source.line : 0;
-    return {.refusal = {reason, {line}}, .node = node};
-  };
-  if (const int loss = normalized_twice(g); loss >= 0) return at(Reason::normalized_twice, loss);
-  if (const int norm = swapped_norm(g); norm >= 0) return at(Reason::swapped_norm, norm);
+  if (const auto [reason, node] = mistake(g); node >= 0)
+    return {.refusal = {reason, {g.node(node).origin >= 0 ? g.origin(g.node(node)).source.line : 0}}, .node = node};
   for (int i = 0; i < mesh.count; ++i) {
     const Extent& e = mesh.axes[i];
     bool host = e.axis == &axes::host;

@@ -2,9 +2,11 @@
 // tensor).of(1_KiB).
 #pragma once
 #include <concepts>
+#include <string>
 
 #include <parallel/algebra/transition.hpp>
 #include <parallel/graph/graph.hpp>
+#include <parallel/meta/failure.hpp>
 #include <parallel/operation/distributed.hpp>
 #include <parallel/plan/unknown.hpp>
 
@@ -74,6 +76,14 @@ inline constexpr KindOfCollective reduce{Collective::reduce};
 inline constexpr KindOfCollective offload{Collective::offload};
 inline constexpr KindOfCollective fetch{Collective::fetch};
 
+/// Of an axis that neither the mesh has nor the program names there is no answer, 0 would hide a wrong name: a compiler
+/// says that this is not constexpr, a run throws it.
+[[noreturn]] inline void neither_the_mesh_has_nor_the_program_names(const Axis& axis) {
+  throw Failure("a plan is asked about an axis that neither its mesh has nor its program names, " +
+                    std::string(axis.text()) + "; take the axis that they have, or leave the question out",
+                exit_code::internal);
+}
+
 /// What a question is about: nothing, which is all; an axis, a kind, or a row; an axis and a kind.
 constexpr CollectiveRow asked(const CollectiveRow& row = {}) { return row; }
 constexpr CollectiveRow asked(const Axis& axis, Collective kind) { return {kind, {&axis}}; }
@@ -86,12 +96,12 @@ struct WrittenPlan {
 
 /// The answer to never, uses_only and is: true, or the first collective that contradicts.
 struct Finding {
-  enum class Of : std::uint8_t { nothing, never, uses_only, is };
-  Of of = Of::nothing;  ///< what is contradicted
+  enum class Of : std::uint8_t { nothing, never, uses_only, is, foreign };
+  Of of = Of::nothing;  ///< what is contradicted; foreign: nothing, as an axis of a row is not the plan's
   Phase phase{};
   int row = 0;                        ///< is: the row that differs, counted from 1
   CollectiveRow expected{{}, {}, 0};  ///< is: the row as it was written; no calls: there is none
-  CollectiveRow found{{}, {}, 0};     ///< what the plan has; no calls: nothing
+  CollectiveRow found{{}, {}, 0};     ///< what the plan has; no calls: nothing; foreign: the row that was asked
   Text<128> member{};                 ///< the member that `found` is charged to; of a longer path both ends
   int line = 0;                       ///< the line in the user's program that asked for it; 0: nobody wrote it
   constexpr explicit operator bool() const { return of == Of::nothing; }

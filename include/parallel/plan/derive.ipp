@@ -48,7 +48,7 @@ PARALLEL_INLINE std::string explain(const Fault& fault, const GraphView& g, cons
       (g.misused >= 0 && fault.refusal.reason == g.unfit))
     return result + ": " + std::string(g.path(g.misused));
   if ((g.unfit != Reason::none && fault.refusal.reason == g.unfit) ||
-      fault.refusal.reason == Reason::normalized_twice || fault.refusal.reason == Reason::swapped_norm) {
+      (fault.node >= 0 && fault.refusal.reason != Reason::strict)) {
     if (fault.node < 0 || g.node(fault.node).origin < 0) return result;
     const Source source = g.origin(g.node(fault.node)).source;
     return result + ", at " + source.file + ":" + std::to_string(source.line);

@@ -77,6 +77,12 @@ struct Communication {
   constexpr bool meant(const CollectiveRow& which, const Node& node) const {
     return meant(which, node, sending_axes(node.transition.axes, mesh));
   }
+  /// An axis that is asked about and none of this plan's: neither the mesh has it nor the program names it; null: all are.
+  constexpr const Axis* foreign(const CollectiveRow& row) const {
+    for (const Axis* a : row.axes)
+      if (!mesh.has(a) && a->text() != axes::host.text() && !graph.nodes.empty() && !names(graph, a)) return a;
+    return nullptr;
+  }
   /// The sum over all calls that are meant of what `of` says of one.
   template <class Number, class F>
   constexpr Number total(const CollectiveRow& which, F of) const {
@@ -102,16 +108,25 @@ struct Communication {
 
   template <class F, class... X>
   constexpr auto answer(F f, const X&... which) const {
-    if constexpr (requires { asked(which...); })
-      return f(asked(which...));
-    else
+    if constexpr (requires { asked(which...); }) {
+      const CollectiveRow row = asked(which...);
+      if (const Axis* axis = foreign(row)) neither_the_mesh_has_nor_the_program_names(*axis);
+      return f(row);
+    } else {
       return unasked<X...>();
+    }
   }
 
+  template <class F, class... Rows>
+  constexpr Finding judged(F f, const Rows&... rows) const {
+    Finding finding;
+    ((finding && foreign(rows) != nullptr ? finding.found = rows, finding.of = Finding::Of::foreign : finding.of), ...);
+    return finding ? f(rows...) : finding;
+  }
   template <class F, class... X>
   constexpr Finding judge(F f, const X&... rows) const {
     if constexpr ((std::convertible_to<X, CollectiveRow> && ...))
-      return f(CollectiveRow(rows)...);
+      return judged(f, CollectiveRow(rows)...);
     else
       return static_cast<void>(unasked<X...>()), Finding{};
   }
@@ -223,6 +238,8 @@ struct Communication {
     return judge([&](const auto&... row) { return is(List<CollectiveRow, 64>{row...}); }, rows...);
   }
   constexpr Finding is(const List<CollectiveRow, 64>& rows) const {
+    for (const CollectiveRow& row : rows)
+      if (foreign(row) != nullptr) return {.of = Finding::Of::foreign, .found = row};
     int at = 0;
     Finding finding = first_that(Finding::Of::is, [&](const Node& node, std::int64_t times) {
       if (at == rows.size()) return true;

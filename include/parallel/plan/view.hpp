@@ -136,6 +136,12 @@ constexpr bool calls(const Node& node, const Mesh& mesh) {
   return !t.axes.empty() && communicates(t.collective) &&
          (copies(t.collective) || (mesh.extent(t.axes) > 1 && !is_there(t, mesh)));
 }
+/// Whether any annotation of a program names an axis.
+constexpr bool names(const GraphView& g, const Axis* axis) {
+  for (const Value& v : g.values)
+    if (!(v.type.layout.on(axis) == Invariant)) return true;
+  return false;
+}
 /// As what a program's moves name its ranks' hosts; null where nothing is stored there.
 constexpr const Axis* host_axis(const GraphView& g) {
   for (const Node& n : g.nodes)

@@ -40,6 +40,18 @@ struct Figure {
   constexpr bool known() const { return whole != unknown; }
 };
 
+/// What stands first in at_most and at_least. A literal is an int, as no answer of a plan about what it moves or holds is.
+struct OfPlan {
+  Figure figure;
+  template <class Number>
+  constexpr OfPlan(Number n) : figure(std::is_same_v<Number, int> ? Figure(Figure::unknown, 0) : Figure(n)) {
+    static_assert(!std::is_same_v<Number, int>,
+                  "parallel: at_most and at_least take the plan's figure, then the limit; write "
+                  "at_most<plan.peak_memory(), 64_KiB>");
+  }
+  constexpr OfPlan(const Figure& f) : figure(f) {}
+};
+
 // Names for figures, none of them ever defined.
 template <std::int64_t, class...>
 struct measured;
@@ -83,6 +95,7 @@ PARALLEL_FAILURE(Below, "parallel::at_least: the plan's figure, which stands fir
 PARALLEL_FAILURE(Used, "parallel: the plan has a collective that never(...) excludes; mend an annotation, or take it out there")
 PARALLEL_FAILURE(NotAllowed, "parallel: the plan has a collective that uses_only(...) does not allow; mend an annotation, or add it there")
 PARALLEL_FAILURE(Otherwise, "parallel: the plan's collectives are not the rows of is(...); mend an annotation, or the row that differs")
+PARALLEL_FAILURE(Foreign, "parallel: a plan is asked about an axis that neither its mesh has nor its program names; take the axis that they have, or leave the question out")
 PARALLEL_FAILURE(Misused, "parallel: an assertion is misused; numbers stand in equals<measured, expected>, at_most or at_least, and never(...), uses_only(...) and is(...) in proven<...>")
 // clang-format on
 #undef PARALLEL_FAILURE
@@ -139,7 +152,9 @@ using Printed = std::remove_pointer_t<decltype(printed<row, More...>())>;
 template <Finding finding>
 constexpr auto failure() {
   using Seen = found<finding.phase, Printed<finding.found, typename Spelt<finding.member>::type, line<finding.line>>>;
-  if constexpr (finding.of == Finding::Of::never)
+  if constexpr (finding.of == Finding::Of::foreign)
+    return static_cast<Foreign<Printed<finding.found>>*>(nullptr);
+  else if constexpr (finding.of == Finding::Of::never)
     return static_cast<Used<Seen>*>(nullptr);
   else if constexpr (finding.of == Finding::Of::uses_only)
     return static_cast<NotAllowed<Seen>*>(nullptr);
@@ -172,13 +187,15 @@ inline constexpr bool equals =
     assertion::compared<measured, expected, measured == expected,
                         assertion::Differs<assertion::Measured<measured>, assertion::Expected<expected>>>();
 /// `at_most<plan.sent(data), 5_MiB>`: as <=, told with both figures.
-template <assertion::Figure measured, assertion::Figure limit = assertion::none>
-inline constexpr bool at_most = assertion::compared<
-    measured, limit, measured <= limit, assertion::Above<assertion::Measured<measured>, assertion::Limit<limit>>>();
+template <assertion::OfPlan measured, assertion::Figure limit = assertion::none>
+inline constexpr bool at_most =
+    assertion::compared<measured.figure, limit, measured.figure <= limit,
+                        assertion::Above<assertion::Measured<measured.figure>, assertion::Limit<limit>>>();
 /// `at_least<plan.calls(), 1>`: as >=, told with both figures.
-template <assertion::Figure measured, assertion::Figure limit = assertion::none>
-inline constexpr bool at_least = assertion::compared<
-    measured, limit, measured >= limit, assertion::Below<assertion::Measured<measured>, assertion::Limit<limit>>>();
+template <assertion::OfPlan measured, assertion::Figure limit = assertion::none>
+inline constexpr bool at_least =
+    assertion::compared<measured.figure, limit, measured.figure >= limit,
+                        assertion::Below<assertion::Measured<measured.figure>, assertion::Limit<limit>>>();
 /// `proven<plan.never(all_gather(data))>`: of a finding, told with the collective that contradicts.
 template <auto finding>
 inline constexpr bool proven = assertion::found_true<finding>();

@@ -1,7 +1,9 @@
 // An operation, its table, its gradient, its kernels and its cost, tried against its definition by brute force.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <span>
@@ -15,10 +17,12 @@
 
 namespace parallel::internals {
 
+inline constexpr double unsaid = std::numeric_limits<double>::quiet_NaN();
+
 /// How an operation is verified, and with which attributes and kernels.
 struct VerifyOptions {
   Ints ints{};                            ///< the attributes, as the verb gives them
-  double reals[2]{};                      ///< those that are no whole numbers
+  double reals[2]{unsaid, unsaid};        ///< those that are no whole numbers; where kernels read one it is to be said
   std::span<const CpuKernels> kernels{};  ///< what is given to Cpu{...}, with kernels for double
   /// the same table with kernels for Counted in the column of double: what they count is at most what .flops says
   std::span<const CpuKernels> counting{};
@@ -112,7 +116,10 @@ class Verification {
                    " and .gradient_tolerance " + shortest(options.gradient_tolerance) + "; give numbers above 0");
     return name;
   }
-  static Trial::Attributes attributes(const VerifyOptions& o) { return {o.ints, {o.reals[0], o.reals[1]}}; }
+  static bool says_reals(const VerifyOptions& o) { return !std::isnan(o.reals[0]) || !std::isnan(o.reals[1]); }
+  static Trial::Attributes attributes(const VerifyOptions& o) {
+    return {o.ints, {says_reals(o) ? o.reals[0] : 0, says_reals(o) ? o.reals[1] : 0}};
+  }
   [[noreturn]] void wrong(const std::string& words) const { throw Failure(name_ + ": " + words); }
   std::string row_text(int row) const {
     return "row " + std::to_string(row) + " of its table, " + text_of(trial_.rows()[row]) + ",";
@@ -171,6 +178,17 @@ class Verification {
           wrong("computed twice from the same numbers, " + trial_.name_of_result(static_cast<int>(r)) +
                 " differs; compute it from operands and attributes alone, in one order");
     }
+    if (!says_reals(options_)) reads_no_reals();
+  }
+  /// With other numbers, where none are given, it gives the same: else it would be tried as nobody applies it.
+  void reads_no_reals() {
+    Trial other(trial_.operation(), trial_.operands(), {options_.ints, {0.37, 0.73}}, options_.kernels);
+    other.compute_truths();
+    for (std::size_t d = 0; d < trial_.given().size(); ++d)
+      if (trial_.fault(other.given()[d].truth, trial_.given()[d].truth, 1e-12))
+        throw Misuse("verify_operation of " + name_ +
+                     ": its kernels read a number, call.reals, and .reals gives none; give what the verb gives, .reals "
+                     "= {0.7}, or {0} where that is meant");
   }
   /// Kernels for float compute what those for double do, where there is one for every node.
   void float_kernels() {
