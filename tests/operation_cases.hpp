@@ -103,7 +103,7 @@ inline std::vector<Case> of_operations(std::int64_t n) {
        {{{b, n, 2 * n, 3}}, {{b, a, n, 3}}, {{b, a, n, n}}, whole({b, a}, 2), whole({}, 3)},
        {1, 1, 1},
        0.6},
-      {&op::attention, {{{b, n, n, 3}}, {{b, a, n, 3}}, {{b, a, n, n}}}, {0, 0, 0}, 0.6, 0.4},
+      {&op::attention, {{{a, n, n, 3}}, {{a, a, n, 3}}, {{a, a, n, n}}}, {0, 0, 0}, 0.6, 0.4},
       {&op::attention,
        {{{b, a, 2 * n, 3}}, {{b, a, n, 3}}, {{b, a, n, n}}, whole({b, a}, 2), whole({b, a}, 2)},
        {1, 2, 0},

@@ -169,3 +169,50 @@ TEST_CASE("rows of a batch that stands in an order are read as they stand") {
   check(zig, 1, {2, 3, 4, 5});
   check(derive<Evaluation<Mean, Tensor<float, Shape<8 / cyclic(data), 3>>>>(Mesh{data = 2}), 1, {1, 3, 5, 7});
 }
+
+namespace {
+struct Handed {
+  Parameter<double, Shape<4, 4>> w{normal(1)};
+  constexpr auto operator()(Distributed auto x) const {
+    const auto y = matmul(x, w);
+    return std::pair(y, to<On<sequence, Invariant>>(y));
+  }
+};
+template <template <int> class Sequence>
+void check_handed() {
+  using Step = Evaluation<Handed, Tensor<double, Shape<2, Sequence<24>::dim, 4>>>;
+  const std::vector<double> x = program::numbers<double>(2 * 24 * 4, 31);
+  const auto results = [&](const Mesh& mesh) {
+    const OwnedPlan plan = derive<Step>(mesh);
+    std::vector<std::vector<double>> all(2, std::vector<double>(2 * 24 * 4));
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      Parameters parameters(plan, world.rank(), 5);
+      Executor<Threads, CpuDouble> executor(plan, world, parameters);
+      executor.input(0, x);
+      executor.run();
+      for (int o = 0; o < 2; ++o) {
+        std::vector<double> whole(2 * 24 * 4, 7e7);  // a rank writes what it holds
+        executor.get(plan->graph.text(plan->graph.outputs[static_cast<std::size_t>(o)].name), whole);
+        for (int rank = 0; rank < world.size(); ++rank) {
+          world.barrier();
+          for (std::size_t i = 0; i < whole.size() && rank == world.rank(); ++i)
+            if (whole[i] != 7e7) all[static_cast<std::size_t>(o)][i] = whole[i];
+        }
+      }
+    });
+    return all;
+  };
+  const auto one = results(Mesh{sequence = 1});
+  for (const int n : {2, 3, 4}) {
+    INFO(n << " ranks");
+    const auto many = results(Mesh{sequence = n});
+    for (std::size_t o = 0; o < 2; ++o)
+      for (std::size_t i = 0; i < one[o].size(); ++i) CHECK(many[o][i] == doctest::Approx(one[o][i]).epsilon(1e-12));
+  }
+}
+}  // namespace
+
+TEST_CASE("outputs are read as they are counted, split or whole") {
+  check_handed<InZigzag>();
+  check_handed<Cyclic>();
+}

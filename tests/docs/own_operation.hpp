@@ -144,7 +144,7 @@ void decay_kernel(const Call& call) {
   const int dim = static_cast<int>(call.ints[0]);
   const std::int64_t inner = x.extent(dim + 1, x.rank);
   for (std::int64_t i = 0; i < x.elements(); ++i) {
-    const std::int64_t position = x.offset[dim] + i / inner % x.size[dim];
+    const std::int64_t position = x.at(dim, i / inner % x.size[dim]);
     y.as<T>()[i] = x.as<const T>()[i] * static_cast<T>(std::pow(call.reals[0], position));
   }
 }

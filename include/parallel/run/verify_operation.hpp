@@ -330,8 +330,9 @@ class Verification {
     const Inference taken = trial_.taken(row, first);
     if (!Trial::divided(lying, taken, mesh)) return false;
     if (const auto words = guarded_fault(lying, taken, mesh))
-      wrong(row_text(i) + " is wrong on an axis of " + std::to_string(n) + " ranks: " + *words +
-            "; take the row out, or mend the kernel (View::offset says where a part begins) or the gradient");
+      wrong(
+          row_text(i) + " is wrong on an axis of " + std::to_string(n) + " ranks: " + *words +
+          "; take the row out, or mend the kernel (View::at says which element of the full tensor stands at an index) or the gradient");
     return true;
   }
   std::optional<std::string> guarded_fault(const Arguments& lying, const Inference& inferred, const Mesh& mesh) const {

@@ -9,6 +9,7 @@
 #include <parallel/plan/check.hpp>
 #include <parallel/plan/taking_part.hpp>
 #include <parallel/run/numbers.hpp>
+#include <parallel/run/ordered_whole.hpp>
 #include <parallel/run/provenance.hpp>
 
 namespace parallel::internals {
@@ -20,24 +21,10 @@ class BoxInWhole {
     std::int64_t step = 1;
     for (int d = layout.rank() - 1; d >= 0; --d) {
       const Dim& dim = layout.dims[d];
-      const std::int64_t size = local(dim, plan.mesh), chunks = chunks_of(plan.graph, dim, plan.mesh),
-                         from = offset(dim, plan.mesh, rank);
-      const Standing stands = standing(dim, plan.mesh);
-      if (stands.ranks > 1) {  // split by the axis of its order
-        if (stands.order == Order::cyclic) {
-          add(size, stands.ranks * step);
-        } else if (stands.run(from) >= size) {
-          add(size, step);
-        } else {
-          add(size / 2, step);
-          add(2, (stands.element(from + size / 2) - stands.element(from)) * step);
-        }
-        begin_ += stands.element(from) * step;
-      } else {
-        add(size / chunks, step);
-        add(chunks, dim.size / chunks * step);  // the chunks of a stage's layers are not neighbours
-        begin_ += from / chunks * step;
-      }
+      const std::int64_t size = local(dim, plan.mesh), chunks = chunks_of(plan.graph, dim, plan.mesh);
+      add(size / chunks, step);
+      add(chunks, dim.size / chunks * step);  // the chunks of a stage's layers are not neighbours
+      begin_ += offset(dim, plan.mesh, rank) / chunks * step;
       step *= dim.size;
     }
     for (const Step& s : steps_) elements_ *= s.count;
@@ -47,7 +34,7 @@ class BoxInWhole {
   template <class F>
   void each_run(std::int64_t first, std::int64_t last, F f) const {
     const std::int64_t length = steps_[0].count;
-    std::int64_t at[2 * max_rank + 2]{}, index = begin_;
+    std::int64_t at[max_rank + 2]{}, index = begin_;
     std::int64_t row_of = first / length;
     for (int k = 1; k < steps_.size(); ++k) {
       at[k] = row_of % steps_[k].count;
@@ -79,7 +66,7 @@ class BoxInWhole {
       steps_.push_back({count, apart});
   }
 
-  List<Step, 2 * max_rank + 2> steps_{Step{}};  // the innermost first
+  List<Step, max_rank + 2> steps_{Step{}};  // the innermost first
   std::int64_t begin_ = 0, elements_ = 1;
 };
 
@@ -91,14 +78,16 @@ void each_run(const Plan& plan, const Layout& layout, int rank, F f) {
   Layout unshared = layout;
   for (const Placed& p : layout.others)
     if (p.placement.flat) unshared = unshared.with(p.axis, Invariant);
-  const BoxInWhole box(plan, unshared, rank);
-  if (part.flat_from < 0) return box.each_run(0, box.elements(), f);
-  const std::int64_t share = part.size[part.flat_from] * part.each, own = part.own * part.each;
-  std::int64_t first = part.before * part.each, before = 0;  // of a view, and of this rank's share of it
-  for (; own > 0 && first < box.elements(); first += part.flat * part.each, before += share)
-    box.each_run(first, first + own, [&](std::int64_t position, std::int64_t index, std::int64_t length) {
-      f(before + position - first, index, length);
-    });
+  const auto walk = [&](const auto& box) {
+    if (part.flat_from < 0) return box.each_run(0, box.elements(), f);
+    const std::int64_t share = part.size[part.flat_from] * part.each, own = part.own * part.each;
+    std::int64_t first = part.before * part.each, before = 0;  // of a view, and of this rank's share of it
+    for (; own > 0 && first < box.elements(); first += part.flat * part.each, before += share)
+      box.each_run(first, first + own, [&](std::int64_t position, std::int64_t index, std::int64_t length) {
+        f(before + position - first, index, length);
+      });
+  };
+  stands_in_order(layout) ? walk(OrderedInWhole(plan, unshared, rank)) : walk(BoxInWhole(plan, unshared, rank));
 }
 
 namespace piecewise {

@@ -127,8 +127,7 @@ struct Heads {
   /// heads, queries, keys].
   void drop(T* p, Index b, Index head, Index row, Index begin, Index n_keys) const {
     if (dropped == 0) return;
-    const Index first =
-        (((q.offset[0] + b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.at(1, row)) * k.whole[1];
+    const Index first = ((q.at(0, b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.at(1, row)) * k.whole[1];
     for (Index key = 0, n = 0; key < n_keys; key += n) {
       n = std::min(k.run(1, begin + key), n_keys - key);
       in_blocks(first + k.at(1, begin + key), n, [&](Index i, Index within, Index count, std::uint64_t of) {

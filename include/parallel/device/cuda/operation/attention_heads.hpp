@@ -42,9 +42,9 @@ struct Heads {
   int sharing;  ///< how many heads, counted over all ranks, share keys
   int heads_begin, groups_begin, queries_begin, keys_begin, batch_begin;  ///< of the part
   std::int64_t all_heads, all_queries, all_keys;
-  Standing query_order, key_order;  ///< of the full tensors
-  bool ordered;                     ///< some of them stand otherwise than they are counted
-  W exponent;                       ///< of 2 for a product of query and key; not negative
+  Standing batch_order, query_order, key_order;  ///< of the full tensors
+  bool ordered;                                  ///< some of them stand otherwise than they are counted
+  W exponent;                                    ///< of 2 for a product of query and key; not negative
   bool causal, packed;
   const int* seen;               ///< [batch, keys], or none
   const int* documents_of_keys;  ///< [batch, keys], or none
@@ -75,6 +75,7 @@ struct Heads {
         all_heads(call.operands[0].whole[2]),
         all_queries(call.operands[0].whole[1]),
         all_keys(call.operands[1].whole[1]),
+        batch_order(call.operands[0].standing(0)),
         query_order(call.operands[0].standing(1)),
         key_order(call.operands[1].standing(1)),
         ordered(query_order.order != Order::contiguous || key_order.order != Order::contiguous),
@@ -171,7 +172,8 @@ struct Heads {
       block.each(std::int64_t{rows} * columns, [&](std::int64_t at) {
         const int i = static_cast<int>(at / columns), j = static_cast<int>(at % columns);
         if (query + i >= queries || key + j >= keys) return;
-        const std::int64_t of_head = ((batch_begin + b) * all_heads + heads_begin + head) * all_queries,
+        const std::int64_t of_head =
+                               (batch_order.element(batch_begin + b) * all_heads + heads_begin + head) * all_queries,
                            element = (of_head + query_order.element(queries_begin + query + i)) * all_keys +
                                      key_order.element(keys_begin + key + j),
                            within = element % words;
@@ -185,7 +187,8 @@ struct Heads {
       const int counter = static_cast<int>(at % counters), i = static_cast<int>(at / counters % rows),
                 span = static_cast<int>(at / counters / rows);
       const std::int64_t of_row =
-          ((batch_begin + b) * all_heads + heads_begin + head) * all_queries + queries_begin + query + i;
+          (batch_order.element(batch_begin + b) * all_heads + heads_begin + head) * all_queries + queries_begin +
+          query + i;
       const std::int64_t first = of_row * all_keys + keys_begin + key, of_block = first / words + span;
       if (of_block * words >= first + columns) return;
       const auto drawn = stream.words_of(static_cast<std::uint64_t>(of_block * counters + counter));
