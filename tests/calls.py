@@ -62,6 +62,7 @@ WARMED, GRADIENT, MODEL, SHAPE = "WarmedUp takes", "a gradient is of a loss, a s
 NAMED, GRID, EXTENT, VALUE = "numbers in braces are AdamW's", "a mesh has axes", "an extent stands before the axis", "xavier, zeros and ones are no"
 FRACTION = "is a floating point number, which would be cut off"
 LIMIT = "take the plan's figure, then the limit"
+TOKENS = "a file has tokens of 2 bytes, or of 4"
 WANTED, SESSION, LOOK = "whole numbers have no gradient", "an eager session is made of", "look takes the tensor"
 SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a parameter is set by the plan", "a view does not know its elements"
 NORMAL, NO_END = "normal takes its deviation alone", "a Prefetch is no range"
@@ -115,6 +116,9 @@ REFUSED = [
     ("using Made = Tensor<float, Shape<8, 2e3L / tensor>>; Made made;", FRACTION),
     ("constexpr Mesh made{data = 2.0f};", FRACTION),
     ("static_assert(at_most<4096, 64_KiB>);", LIMIT),
+    ('for (float v : e.output("loss")) static_cast<void>(v);', VIEWED),
+    ("Trainer<Threads, Cpu> made(plan, world, parameters, {.learning_rate = 1e-3}, 1, Cpu{}, 3);", TRAINER),
+    ('write_tokens("f", y);', TOKENS),
     ("Parameter<float, Shape<8, 4>> made{xavier()};", VALUE),
     ("Parameter<float, Shape<8, 4>> made{normal(0, 0.1)};", NORMAL),
     ("Eagerly<Step, Threads, Cpu> made(world, plan, parameters);", EAGERLY),
@@ -205,6 +209,7 @@ ACCEPTED = [
     "run_threads(4, [](Threads&) {}); run_threads(two.ranks(), [](auto& w) { w.barrier(); }, std::chrono::seconds(1));",
     'guarded("name", [] { return 0; });',
     "Sampler made(100, 48), other(100, 48, {.seed = 3}), copy(made); SamplerOptions how; Sampler third(100, 48, how);",
+    'Prefetch made([](std::int64_t) { return Batch{}; }, 0); write_tokens("f", std::vector<std::uint16_t>{1, 2}); write_tokens("f", std::span<const std::uint32_t>());',
     "Prefetch<Batch> made([](std::int64_t) { return Batch{}; }, 0), other([](auto) { return Batch{}; });",
     'TokenFile tokens("f"); TokenWindows made(tokens, 8), other(made), third(TokenFile("f"), 8, {.end_of_document = 3});',
     "take_averages(world, step.executor(), parameters);",

@@ -75,6 +75,20 @@ CASES = [  # (program, what stands in the row)
     (beside("void f(std::vector<float> data) { const Mesh mesh{data = 2}; }"), "a variable of yours is called like the axis"),
     (beside(PLAN + "static_assert(p.calls(tensor) == 0);"), "neither its mesh has nor its program names"),
     (beside(PLAN + "static_assert(equals<p.forward.sent(all_gather(tensor)), 0>);"), "neither its mesh has nor its program names"),
+    ("struct Schedule {};\n" + beside("void f(Schedule) {}"), "a name of yours is one of the library's, too"),
+    (beside("struct Deep { Recompute<Layers<4, Block>> blocks; };"), "how many layers comes first"),
+    (beside("struct Deep { Layers<4, Block, Recompute> blocks; };"), "how many layers comes first"),
+    (beside("using More = AllStored<Step, Stored<data, Zero::optimizer>>;"), "the stages of ZeRO are"),
+    (beside("using More = Pipelined<schedules::interleaved, Accumulate<4, Step>>;"), "how many chunks a stage has"),
+    (beside("using More = Pipelined<schedules::gpipe(4), Accumulate<4, Step>>;"), "a schedule is named, and not called"),
+    (beside("constexpr auto& p = plan<Mesh{data = 2}, Step>;"), "the program comes first, then the mesh"),
+    (beside(PLAN + "static_assert(p.forward == all_reduce(data));"), "a phase is asked for its rows"),
+    (beside(PLAN + "static_assert(at_most<p.peak_memory, 64_KiB>);"), "a plan answers calls"),
+    (beside(PLAN + "static_assert(p.backward.calls <= 3);"), "a plan answers calls"),
+    (beside(PLAN + "static_assert(p.memory.activations <= 3);"), "memory is asked by its use"),
+    (USING + MODEL.replace("matmul(x, w); }", "matmul(x, w); }").replace("operator()(Distributed auto x) const", "operator()(Distributed auto x)")
+     .replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;").replace("x + bias - y", "block(x) - y") + PLAN, "a part of a model is constant"),
+    (of_model("x + std::vector<float>{1, 2} - y"), "numbers become a tensor first"),
     (beside("constexpr auto& p = plan<Step>;"), "the mesh is its second template argument"),
     (USING + "struct Two { constexpr auto operator()(Distributed auto x) const { return std::array{sum<1>(x), mean<0>(x)}; } };\n"
      "constexpr auto& p = plan<Evaluation<Two, Tensor<float, Shape<32 / data, 16>>>, Mesh{data = 2}>;\n", "tensors have types of their own"),
@@ -147,7 +161,7 @@ void other_kernel(const T* x, T* y, int n) { static_cast<void>(x), static_cast<v
 """
 HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parallel/device/cpu.hpp", "parallel/run/trainer.hpp", "parallel/run/checkpoint.hpp",
            "parallel/run/learning_rate.hpp", "parallel/data/rows.hpp", "parallel/file/csv.hpp", "parallel/file/npy.hpp",
-           "parallel/file/write_safetensors.hpp"]
+           "parallel/file/tokenizer.hpp", "parallel/file/write_safetensors.hpp", "parallel/run/run_log.hpp", "parallel/run/watching.hpp"]
 RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
 RUNS = [  # the same, with the headers of a run
     (running("const Mesh mesh({2, 2}, {\"data\", \"tensor\"}); static_cast<void>(mesh);"), "a mesh has axes, each with its ranks"),
@@ -171,6 +185,27 @@ RUNS = [  # the same, with the headers of a run
     (running("write_npy(\"x.npy\", x);"), "the shape stands between"),
     (USING + OWN + "constexpr auto capped(Distributed auto x, Here here = {}) { return Apply<own::cap>{}(here, x, 2.0); }\n"
      + MODEL.replace("x + bias - y", "capped(x) - y") + PLAN, "numbers of an operation stand in the braces"),
+    (USING + OWN + "constexpr auto capped(Distributed auto x, double c, Here here = {}) { return Apply<own::cap, c>{}(here, x); }\n"
+     + MODEL.replace("x + bias - y", "capped(x, 2.0) - y") + PLAN, "whole numbers of an operation stand in `<>`"),
+    (USING + OWN + "namespace own { template <Distributed X> constexpr auto capped(const X& x, Here here = {}) { return Apply<capped>{}(here, x); } }\n"
+     + MODEL.replace("x + bias - y", "own::capped(x) - y") + PLAN, "what is applied is the operation"),
+    (USING + OWN + "constexpr auto capped(Distributed auto x, Here here = {}) { Apply<own::cap>{}(here, x); }\n"
+     + MODEL.replace("x + bias - y", "capped(x) - y") + PLAN, "a function of yours gives nothing"),
+    (USING + OWN + "constexpr void cap_gradient(const Gradient& g) { g.give(0, own::cap, {g.operand(0)}); }\n", "which changes what it is given"),
+    (USING + OWN + "constexpr void cap_gradient(const Gradient&) {}\nconstexpr Operation capped{.name = \"capped\", .gradient = cap_gradient};\n", "which changes what it is given"),
+    (USING + OWN + "constexpr Type cap_shape(const Arguments& a) { return a.types[0]; }\nconstexpr Operation capped{.name = \"capped\", .shape = cap_shape};\n", "a `.shape` gives a Shaped"),
+    (running("step.step(rate(3));"), "a schedule is asked by its name"),
+    (running("step.step(WarmedUp{3, rate}(3));"), "a schedule is asked by its name"),
+    (running("checkpoints.save(step);"), "a checkpoint is of what trains"),
+    (running("checkpoints.save(step, 1, {{\"data\", 3}});"), "a checkpoint is of what trains"),
+    (running("Checkpoints<Threads> other; other.save(step, 1);"), "checkpoints are made of the communicator"),
+    (running("RunLog log(\"runs/x\", made);"), "a log is made of the communicator"),
+    (running("RunLog log(world, \"runs/x\", made); log.step(0, 0.5);"), "a log takes what a step gives"),
+    (running("watch(\"bias\", [](const std::string& line) { std::puts(line.c_str()); });"), "what is called for a watched tensor"),
+    (running("predict.input(\"x\", x);"), "an input is meant by its position"),
+    (running("step.executor().scalar(\"learning_rate\", \"1e-3\");"), "a number is set by a number"),
+    (running("const FileView<float> numbers = read_npy(\"x.npy\");"), "a file's elements are read by their type"),
+    (running("const Tokenizer words(\"x.json\"); const std::vector<std::uint16_t> ids = words.encode(\"x\");"), "`encode` gives ints"),
     (USING + OWN + "constexpr CpuKernels own_kernels[]{{own::cap, own::cap_kernel<float>, own::cap_kernel<double>}};\n", "has the operation's address"),
     (USING + OWN + "constexpr CpuKernels own_kernels[]{{&own::cap, own::other_kernel<float>, own::other_kernel<double>}};\n", "a kernel is `template"),
 ]

@@ -9,7 +9,7 @@ namespace parallel {
 // One list, so that a static_assert and a run-time message cannot differ: identifier, sentence, names of its figures.
 // clang-format off
 #define PARALLEL_REFUSALS(reason) \
-  reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape; products of matrices in batches are batched_matmul(x, y)", left_extent, right_extent) \
+  reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape; products of matrices in batches are batched_matmul(x, y), and a cell of Scan takes the state first, then its slice of the sequence", left_extent, right_extent) \
   reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed; a product of matrices is matmul(x, w)", left_extent, right_extent) \
   reason(all_pairs, "parallel: two tensors have the same extents but for dimensions of 1, so that all pairs of their elements would meet, of [16, 1] and [16] in [16, 16]; reshape one to the other's Shape, reshape<16>(x), or for all pairs give both all dimensions, reshape<1, 16>(y)", extent) \
   reason(wrong_rank, "parallel: an operand has the wrong number of dimensions; mend its Shape or reshape it", dimensions, needed) \
@@ -17,7 +17,7 @@ namespace parallel {
   reason(transposed_order, "parallel::transpose: it is given an order of more or fewer dimensions than the tensor has; name each once, transpose<0, 2, 1>(x) of three, transpose(x) is of matrices", dimensions, needed) \
   reason(class_targets, "parallel::cross_entropy: the target has a class for each row, so one dimension less than the logits; give it the numbers of the classes, a column of them as reshape<16>(target), or probabilities to soft_cross_entropy(logits, probabilities)", dimensions, needed) \
   reason(nothing_staged, "parallel::Pipelined: no layers of the model lie over stages, so nothing is pipelined; write Layers<12 / stage, Block>, or leave the schedule out", stages) \
-  reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape", before, after) \
+  reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape, in which no extent is worked out, as -1 elsewhere", before, after) \
   reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", begin, end, extent) \
   reason(top_k, "parallel::top_k: it takes fewer than one, or more than the dimension has; write top_k<dimension, k>(x) with a k from 1 to its extent", taken, extent) \
   reason(channels_differ, "parallel::convolution: the channels of x are not those that the weight takes; x is [batch, channels, height, width], the weight [channels out, channels, height, width], transposed [channels, channels out, height, width]", channels, taken) \
@@ -33,7 +33,7 @@ namespace parallel {
   reason(reshaped_axes, "parallel::reshape: it takes extents alone, since how the result lies follows from its operand; leave the axes out, reshape<8, 64>(x), and move what it gives by to<On<axis, Split<0>>>(y)", dimensions) \
   reason(no_permutation, "parallel::transpose: the order names a dimension twice; name every dimension once", dimension, dimensions) \
   reason(disagree, "parallel: two activations lie differently on an axis; bring either to where the other lies: to<On<axis, Split<d>>>(x) moves or slices it, to<On<axis, Invariant>>(x) gathers it", operand, first, second) \
-  reason(split_otherwise, "parallel: an activation is split otherwise than the operation can take it; before it, gather the activation with to<On<axis, Invariant>>(x) or move it with to<On<axis, Split<d>>>(x)", operand, lies) \
+  reason(split_otherwise, "parallel: an activation is split otherwise than the operation can take it; mend the Shape of a parameter that it meets, as a bias split over another axis, or before the operation gather the activation with to<On<axis, Invariant>>(x) or move it with to<On<axis, Split<d>>>(x)", operand, lies) \
   reason(nested_otherwise, "parallel: an axis that is not the innermost of its dimension would have to move, or operands nest their axes differently; move the inner axis first with to<...>(x)", operand, dimensions) \
   reason(never_invariant, "parallel::to: a Broadcast value is used differently by each rank and cannot become Invariant; take it Broadcast only where each rank uses it otherwise, and leave what is alike on all Invariant from the start", bytes) \
   reason(odd_size, "parallel::rotary: the last dimension is odd, so its elements have no pairs; make the heads' size even", extent) \

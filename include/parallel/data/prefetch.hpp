@@ -103,6 +103,11 @@ class Prefetch {
   std::thread thread_;  // the last: it uses what stands before
 };
 
+/// Of what `make` gives.
+template <class Make, class... More>
+requires(std::is_invocable_v<Make&, std::int64_t>) Prefetch(Make, More...)
+->Prefetch<std::invoke_result_t<Make&, std::int64_t>>;
+
 }  // namespace parallel::internals
 
 namespace parallel {

@@ -86,6 +86,16 @@ struct View {
                   "or output_scalar(name) for a single number");
     return 0;
   }
+  template <class None = void>
+  float* begin() const {
+    static_assert(sizeof(None*) == 0,
+                  "parallel: a view does not know its elements' type; write for (float x : view.span<float>())");
+    return nullptr;
+  }
+  template <class None = void>
+  float* end() const {
+    return nullptr;
+  }
   std::int64_t elements() const { return extent(0, rank); }
   std::size_t bytes() const { return static_cast<std::size_t>(elements() * bytes_of(dtype)); }
   /// The product of the extents of dimensions [first, last).

@@ -1,11 +1,11 @@
 // Files of tokens: raw, as nanoGPT's, or with the header of llm.c (https://github.com/karpathy/llm.c).
 #pragma once
 #include <array>
-#include <concepts>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include <parallel/file/mapped_file.hpp>
 #include <parallel/file/new_file.hpp>
@@ -106,9 +106,14 @@ class TokenFile {
 
 /// Writes FILE with llm.c's header, whole or not at all. Throws Failure: io where it cannot be written, bad_data where
 /// they are 2^31 tokens or more, which the header cannot say.
-template <class Token>
-requires(std::same_as<Token, std::uint16_t> || std::same_as<Token, std::uint32_t>)  //
-    void write_tokens(const std::string& file, std::span<const Token> tokens) {
+template <class Tokens>
+void write_tokens(const std::string& file, const Tokens& of) {
+  const std::span tokens(of);
+  using Token = std::remove_const_t<typename decltype(tokens)::element_type>;
+  static_assert(
+      std::is_same_v<Token, std::uint16_t> || std::is_same_v<Token, std::uint32_t>,
+      "parallel: a file has tokens of 2 bytes, or of 4; write write_tokens(file, "
+      "std::vector<std::uint16_t>(ids.begin(), ids.end())), with std::uint32_t where there are more than 65536");
   if (tokens.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
     throw damaged(file, "a file of tokens has fewer than 2147483648; write several");
   constexpr LlmcTokens kind = llmc_tokens(static_cast<TokenWidth>(sizeof(Token)));

@@ -27,7 +27,8 @@ PARALLEL_CALLED(layer_norm, "layer_norm(x, gain, shift) or layer_norm(x, gain), 
 PARALLEL_CALLED(rms_norm, "rms_norm(x, gain), whose gain is a Parameter")
 PARALLEL_CALLED(
     attention,
-    "attention(q, k, v), which is causal, attention<false>(q, k, v), or with a mask masked_attention(q, k, v, seen)")
+    "attention(q, k, v), which is causal, attention<false>(q, k, v), along a split sequence attention<true, "
+    "Context::ring>(q, k, v), or with a mask masked_attention(q, k, v, seen)")
 PARALLEL_CALLED(matmul, "matmul(x, w), of two tensors; a transposed one is matmul(x, transpose(w))")
 PARALLEL_CALLED(cross_entropy, "cross_entropy(logits, target), whose targets are classes in a tensor of int")
 PARALLEL_CALLED(mean_cross_entropy, "mean_cross_entropy(logits, target), whose targets are classes in a tensor of int")

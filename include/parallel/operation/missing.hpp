@@ -261,6 +261,15 @@ PARALLEL_OTHERWISE(sqrt, auto...)
 PARALLEL_OTHERWISE(exp, auto...)
 PARALLEL_OTHERWISE(log, auto...)
 #undef PARALLEL_OTHERWISE
+// A context stands behind whether it is causal.
+#define PARALLEL_WITHOUT_CAUSAL(function)                                                         \
+  template <auto context, Distributed Q, class... More>                                           \
+  requires(std::is_enum_v<decltype(context)>) constexpr auto function(const Q&, const More&...) { \
+    return called_otherwise<figure::called::attention, Q>();                                      \
+  }
+PARALLEL_WITHOUT_CAUSAL(attention)
+PARALLEL_WITHOUT_CAUSAL(masked_attention)
+#undef PARALLEL_WITHOUT_CAUSAL
 template <Distributed X, class... More>
 constexpr auto einsum(const char*, const X&, const More&...) {
   return called_otherwise<figure::called::einsum, X>();

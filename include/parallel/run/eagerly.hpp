@@ -39,8 +39,8 @@ class Eagerly {
       : Eagerly(nothing<const Plan>(), nothing<World>(), nothing<ParametersIn<MemoryOf<Device>>>()) {
     static_assert(
         sizeof...(Given) > 99,
-        "parallel: Eagerly is made of a plan with a name of its own, its communicator and parameters that can "
-        "be written; write const auto plan = derive<Step>(mesh), then Eagerly<Step, Threads, Cpu> "
+        "parallel: Eagerly is made of a plan, its communicator and parameters that can be written, each with a "
+        "name of its own and no temporary; write const auto plan = derive<Step>(mesh), then Eagerly<Step, Threads, Cpu> "
         "eager(plan, world, parameters)");
   }
 

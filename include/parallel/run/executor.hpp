@@ -50,8 +50,8 @@ class Executor : public RankMemory<Device> {
       : Executor(nothing<const Plan>(), nothing<World>(), nothing<ParametersIn<MemoryOf<Device>>>()) {
     static_assert(
         sizeof...(Given) > 99,
-        "parallel: an Executor is made of a plan with a name of its own, its communicator and parameters that "
-        "can be written; write const auto plan = derive<Step>(mesh), then Executor<Threads, Cpu> "
+        "parallel: an Executor is made of a plan, its communicator and parameters that can be written, each "
+        "with a name of its own and no temporary; write const auto plan = derive<Step>(mesh), then Executor<Threads, Cpu> "
         "executor(plan, world, parameters)");
   }
   ~Executor();

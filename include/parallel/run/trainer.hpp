@@ -64,7 +64,8 @@ template <class World, class Parameters, class... Given>
 constexpr bool trainer_of = false;
 template <class World, class Parameters, class P, class W, class Q, class Numbers, class Seed, class... More>
 constexpr bool trainer_of<World, Parameters, P, W, Q, Numbers, Seed, More...> =
-    run_of<World, Parameters, P, W, Q>&& HoldsNumbers<std::remove_cvref_t<Numbers>>;
+    run_of<World, Parameters, P, W, Q>&& HoldsNumbers<std::remove_cvref_t<Numbers>> &&
+    (!std::is_arithmetic_v<std::remove_cvref_t<More>> && ...);
 
 /// A plan by a conversion: what takes it comes behind what takes a plan as it is.
 struct SomePlan {
@@ -176,10 +177,11 @@ class Trainer {
   struct Unmade {};
   template <class... Given>
   struct OutOfPlace : Unmade {
-    static_assert(sizeof...(Given) > 99,
-                  "parallel: a Trainer is made of a plan with a name of its own, its communicator, parameters, the "
-                  "optimizer's numbers and a seed; write Trainer<Threads, Cpu> step(plan, world, parameters, "
-                  "{.learning_rate = 1e-3}, 1)");
+    static_assert(
+        sizeof...(Given) > 99,
+        "parallel: a Trainer is made of a plan, its communicator and parameters, each with a name of its own and "
+        "no temporary, the optimizer's numbers and a seed; write Parameters parameters(plan, world.rank(), 1), "
+        "then Trainer<Threads, Cpu> step(plan, world, parameters, {.learning_rate = 1e-3}, 1)");
   };
   template <class Left>  // which no library has ahead
   requires(std::is_base_of_v<Unmade, Left>) explicit Trainer(Left)
