@@ -216,3 +216,62 @@ TEST_CASE("outputs are read as they are counted, split or whole") {
   check_handed<InZigzag>();
   check_handed<Cyclic>();
 }
+
+namespace {
+/// Seven positions, which one rank has as they are counted.
+struct Odd {
+  Parameter<double, Shape<7, 4>> place{normal(1)};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    const auto z = dropout(x + y + embedding(iota<Shape<7 / zigzag(sequence)>>(), place) + place, 0.3);
+    return mean(z * z);
+  }
+};
+struct OddCounted {
+  Parameter<double, Shape<7, 4>> place{normal(1)};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    const auto z = dropout(x + y + embedding(iota<Shape<7>>(), place) + place, 0.3);
+    return mean(z * z);
+  }
+};
+/// A table that is used three times, a scan, out of range targets.
+struct Thrice {
+  Parameter<double, Shape<8, 4>> w{normal(1)};
+  constexpr auto operator()(Distributed auto x) const { return mean((x + w) * (x * w) + w * x); }
+};
+}  // namespace
+
+TEST_CASE("of one rank every order is how its elements are counted, of any number") {
+  const std::vector<double> x = program::numbers<double>(2 * 7 * 4, 41), y = program::numbers<double>(2 * 7 * 4, 42);
+  const auto give = [&](auto& executor) {
+    executor.input(0, x);
+    executor.input(1, y);
+  };
+  using Plain = Tensor<double, Shape<2, 7, 4>>;
+  const std::vector<Array> one = program::outputs<Training<OddCounted, KeepGradients, Plain, Plain>>(Mesh{}, give);
+  using In = Tensor<double, Shape<2, 7 / zigzag(sequence), 4>>;
+  const std::vector<Array> many = program::outputs<Training<Odd, KeepGradients, In, Plain>>(Mesh{sequence = 1}, give);
+  REQUIRE(many.size() == one.size());
+  for (std::size_t i = 0; i < one.size(); ++i) CHECK(lockstep::difference(many[i], one[i]) == 0);
+}
+TEST_CASE("what is brought to an order is brought once, and its gradient back once") {
+  const OwnedPlan plan =
+      derive<Training<Thrice, KeepGradients, Tensor<double, Shape<8 / zigzag(sequence), 4>>>>(Mesh{sequence = 2});
+  int there = 0, back = 0;
+  for (const int n : plan->graph.order)
+    if (const internals::Node& node = plan->graph.node(n); node.operation == &operation::reorder)
+      ++(node.phase == Phase::forward ? there : back);
+  CHECK(there == 1);
+  CHECK(back == 1);
+  CHECK(plan->calls() == 2);  // the loss, and the gradient
+}
+TEST_CASE("targets that are whole are checked where logits stand in an order") {
+  const OwnedPlan plan = derive<LanguageStep<InZigzag, Context::ring>>(Mesh{sequence = 2});
+  run_threads(2, [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, CpuDouble> executor(plan, world, parameters);
+    std::vector<int> targets(batch * length, 3);
+    executor.input(1, targets);
+    targets[7] = 10;
+    CHECK_THROWS_AS(executor.input(1, targets), Failure);
+  });
+}

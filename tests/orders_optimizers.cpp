@@ -44,8 +44,24 @@ void check() {
   check<16 / cyclic(tensor), Optimizer>(one, numbers);
 }
 
+/// A parameter that is whole, and brought to the order of what it meets.
+template <Dim columns>
+struct Whole {
+  Parameter<double, Shape<8, 6>> w{normal(0.4)};
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w) - 1.0)); }
+};
+template <Dim columns>
+using WholeStep = Training<Whole<columns>, Muon, Tensor<double, Shape<4, columns>>>;
+
 }  // namespace
 
+TEST_CASE("a whole matrix stays one where it is brought to an order") {
+  Muon::Hyperparameters numbers;
+  numbers.learning_rate = 0.02;
+  const auto one = ten_steps::losses<Muon>(build<WholeStep<8>>(), Mesh{}, numbers);
+  ten_steps::check_near(ten_steps::losses<Muon>(build<WholeStep<8 / zigzag(tensor)>>(), Mesh{tensor = 2}, numbers),
+                        one);
+}
 TEST_CASE("Momentum") { check<Momentum>(); }
 TEST_CASE("AdamW") { check<AdamW>(); }
 TEST_CASE("Adafactor") { check<Adafactor>(); }

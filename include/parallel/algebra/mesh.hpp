@@ -99,12 +99,15 @@ constexpr std::int64_t degree(const Dim& dim, const Mesh& mesh) {
   for (const Axis* a : dim) n *= mesh.extent(a);
   return n;
 }
-/// How many slices of a dimension must be of one extent. In zigzag twice as many as there are ranks of its axis; an even
-/// number of ranks within each of these cuts them so.
+/// How many slices of a dimension must be of one extent: those into which it is cut, and for its order as many as its axis
+/// has ranks, in zigzag twice as many.
 constexpr std::int64_t slices(const Dim& dim, const Mesh& mesh) {
-  const std::int64_t ordered = dim.ordered() ? mesh.extent(dim.ordered_for) : 1,
-                     n = dim.count > 0 ? degree(dim, mesh) : ordered;
-  return dim.order == Order::zigzag && ordered > 1 && n / ordered % 2 == 1 ? 2 * n : n;
+  const std::int64_t n = degree(dim, mesh);
+  std::int64_t ordered = dim.ordered() ? mesh.extent(dim.ordered_for) : 1;
+  if (dim.order == Order::zigzag && ordered > 1) ordered *= 2;
+  std::int64_t all = n;
+  while (all % ordered != 0) all += n;
+  return all;
 }
 /// The extent of a rank's slice. The mesh has been checked to divide the dimension.
 constexpr std::int64_t local(const Dim& dim, const Mesh& mesh) {
@@ -119,10 +122,10 @@ constexpr std::int64_t offset(const Dim& dim, const Mesh& mesh, int rank) {
   return slice * local(dim, mesh);
 }
 
-/// How the elements of a dimension stand on a mesh.
+/// How the elements of a dimension stand on a mesh: for one rank as they are counted.
 constexpr Standing standing(const Dim& dim, const Mesh& mesh) {
-  return dim.ordered() ? Standing{dim.order, dim.size, mesh.extent(dim.ordered_for)}
-                       : Standing{Order::contiguous, dim.size, 1};
+  const int ranks = dim.ordered() ? mesh.extent(dim.ordered_for) : 1;
+  return {ranks > 1 ? dim.order : Order::contiguous, dim.size, ranks};
 }
 
 /// What a rank holds of a tensor, as it lies: the extents of its part, of which the last is its share of the flat view

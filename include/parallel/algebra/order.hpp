@@ -24,7 +24,8 @@ constexpr Ordered zigzag(const Axis& axis) { return {&axis, Order::zigzag}; }
 constexpr Ordered cyclic(const Axis& axis) { return {&axis, Order::cyclic}; }
 
 namespace internals {
-/// How `size` elements stand for `ranks` slices of one extent. Within a slice they ascend.
+/// How `size` elements stand for `ranks` slices of one extent, in zigzag of twice as many halves. Within a slice they
+/// ascend.
 struct Standing {
   Order order = Order::contiguous;
   std::int64_t size = 1;

@@ -47,7 +47,7 @@ struct View {
   int ranks[max_rank + 1]{};
 
   /// How dimension d of the full tensor stands.
-  Standing standing(int d) const { return {order[d], whole[d], order[d] == Order::contiguous ? 1 : ranks[d]}; }
+  Standing standing(int d) const { return {order[d], whole[d], ranks[d] > 1 ? ranks[d] : 1}; }
   /// Which element of dimension d of the full tensor stands at index i of the part.
   std::int64_t at(int d, std::int64_t i) const { return standing(d).element(offset[d] + i); }
   /// How many indices from i on have elements that stand beside each other in the full tensor too.

@@ -124,7 +124,7 @@ constexpr Refusal stand(Inference& result, const Arguments& a, const Signatures&
   for (int i = 0; i < a.types.size(); ++i)
     for (int d = 0; d < a.rank(i); ++d) {
       const Dim as = a.dims(i)[d];
-      if (!as.ordered()) continue;
+      if (!as.ordered() || as.size == 1) continue;  // tables have no row for an extent of 1
       bool stands = false, slices = false;
       for (const Signature& row : rows) {
         if (stands || !(row.operands[i] == split(d))) continue;

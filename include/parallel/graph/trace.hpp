@@ -177,12 +177,17 @@ class Trace {
     const Layout from = graph.values[value].type.layout;
     Layout whole = to;
     for (const Axis* a : to.dims[d])
-      whole = whole.with(a, from.on(a).flat || from.on(a).kind == PlacementKind::at ? Invariant : from.on(a));
+      whole = whole.with(a, from.on(a).whole() || from.on(a).pending() ||
+                                    (from.on(a).split() && !from.on(a).flat && from.on(a).dim != d)
+                                ? from.on(a)
+                                : Invariant);
     whole.dims[d] = whole.dims[d].standing_as(from.dims[d]);
     return enter(reorder(enter(value, whole), d, to.dims[d]), to);
   }
-  /// The elements of a dimension in another order.
+  /// The elements of a dimension in another order, made once and shared.
   constexpr int reorder(int value, int d, const Dim& standing) {
+    for (const Reordered& r : reordered_)
+      if (r.value == value && r.dim == d && r.standing.ordered_as(standing)) return r.result;
     const Value before = graph.values[value];
     const int here = member;
     member = before.member;
@@ -190,6 +195,7 @@ class Trace {
     type.layout.dims[d] = type.layout.dims[d].standing_as(standing);
     const int result = emit(operation::reorder, {value}, {type}, before.kind, {d}, 0, 0, before.region);
     member = here;
+    reordered_.push_back({value, d, standing, result});
     return result;
   }
 
@@ -590,7 +596,14 @@ class Trace {
     }
   }
 
+  struct Reordered {
+    int value = 0, dim = 0;
+    Dim standing{};
+    int result = 0;
+  };
+
   Vector<Moved> moved_{};
+  Vector<Reordered> reordered_{};
   AxisList axes_{};
   bool for_the_step_ = false;
 };

@@ -122,6 +122,7 @@ class Writing {
       for (const Dim& d : t.layout.dims) {
         word(static_cast<std::uint64_t>(d.size));
         for (const Axis* axis : d) text(axis->text());
+        word(static_cast<std::uint64_t>(d.order));
       }
       for (const Placed& p : t.layout.others) {
         text(p.axis->text());
@@ -307,7 +308,9 @@ class Writing {
     const int result = trace_.enter(value, a.type->layout);
     const Storing& storing = trace_.storing[trace_.graph.values[a.value].member];
     if (storing.any() && !storing.for_the_step() && storing.gathered == Gathered::per_use)
-      for (int v = result; trace_.graph.maker(v).is(Structural::move); v = trace_.graph.maker(v).operands[0])
+      for (int v = result;
+           trace_.graph.maker(v).is(Structural::move) || trace_.graph.maker(v).operation == &operation::reorder;
+           v = trace_.graph.maker(v).operands[0])
         trace_.graph.values[v].keep = Keep::recomputed;
     return result;
   }

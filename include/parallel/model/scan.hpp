@@ -60,6 +60,7 @@ struct Nothing {
 constexpr Refusal refused_sequence(const Layout& x, const Dim& steps) {
   if (x.rank() == 0) return {Reason::wrong_rank, {0, 1}};
   if (x.dims[0].size != steps.size) return {Reason::steps_differ, {x.dims[0].size, steps.size}};
+  if (x.dims[0].ordered()) return {Reason::order_unknown, {0, x.rank()}, x.dims[0].ordered_for};
   if (x.dims[0].count > 0) return {Reason::steps_split, {steps.size}, x.dims[0].axes[0]};
   return {};
 }

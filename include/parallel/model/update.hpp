@@ -273,7 +273,7 @@ class Update {
       const bool hands_on = maker.is(internals::Structural::move) || maker.is(internals::Structural::layer) ||
                             maker.is(internals::Structural::stacked) || maker.is(internals::Structural::carry) ||
                             maker.is(internals::Structural::stash) || maker.is(internals::Structural::copy) ||
-                            maker.operation == &operation::cast;
+                            maker.operation == &operation::cast || maker.operation == &operation::reorder;
       if (!hands_on) return false;
       value = maker.operands[0];
     }

@@ -225,8 +225,10 @@ template <Placement where, Distributed X>
 constexpr auto off_sequence(const X& x, Here here) {
   if constexpr (X::kind == Kind::refused || X::type.layout.rank() < 2)
     return x;
+  else if constexpr (X::type.layout.dims[1].count == 0 && X::type.layout.dims[1].ordered())
+    return to<spelling::StandingAs<1, Dim{}>>(x, here);
   else if constexpr (X::type.layout.dims[1].count == 0)
-    return in_order(x, here);
+    return x;
   else
     return off_sequence<where>(
         to<OnAxis<X::type.layout.dims[1].axes[X::type.layout.dims[1].count - 1], where>>(x, here), here);

@@ -17,7 +17,8 @@ namespace mistakes {
 constexpr bool one_of(const Node& n, auto... operations) { return ((n.operation == operations) || ...); }
 /// What a value is, moved, cast or in another shape.
 constexpr int source_of(const GraphView& g, int value) {
-  while (g.maker(value).is(Structural::move) || one_of(g.maker(value), &operation::cast, &operation::reshape))
+  while (g.maker(value).is(Structural::move) ||
+         one_of(g.maker(value), &operation::cast, &operation::reshape, &operation::reorder))
     value = g.maker(value).operands[0];
   return value;
 }
@@ -53,7 +54,8 @@ constexpr bool normalized_twice(const GraphView& g, const Node& loss) {
     if (n.operation == &operation::reshape) return !classes || last(n.operands[0]) == last(n.result);
     if (one_of(n, &operation::add, &operation::subtract))
       return g.maker(n.operands[1]).operation == &operation::constant;
-    return n.is(Structural::move) || one_of(n, &operation::cast, &operation::clamp, &operation::dropout) ||
+    return n.is(Structural::move) ||
+           one_of(n, &operation::cast, &operation::clamp, &operation::dropout, &operation::reorder) ||
            (classes && n.operation == &operation::scale);
   };
   while (handed_on(g.maker(logits))) logits = g.maker(logits).operands[0];
@@ -92,7 +94,8 @@ constexpr bool along_width(const GraphView& g, const Node& n) {
     const int value = n.operands[i], vector = n.operands[1 - i];
     const Layout& layout = g.value(value).type.layout;
     const auto convolved = [&](int v) {
-      while (g.maker(v).is(Structural::move) || g.maker(v).operation == &operation::cast) v = g.maker(v).operands[0];
+      while (g.maker(v).is(Structural::move) || one_of(g.maker(v), &operation::cast, &operation::reorder))
+        v = g.maker(v).operands[0];
       return one_of(g.maker(v), &operation::convolution, &operation::transposed_convolution);
     };
     if (layout.rank() > 2 && g.value(vector).type.layout.rank() == 1 && parameter_of(g, vector) != nullptr &&

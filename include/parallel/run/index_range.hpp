@@ -32,7 +32,7 @@ inline std::vector<IndexRange> index_ranges(const GraphView& g, int member) {
     const Operation* const o = n.operation;
     if (o->structural == Structural::move) return n.transition.from != Partial && n.transition.to != Partial;
     return o->structural == Structural::layer || o->structural == Structural::copy || o == &operation::reshape ||
-           o == &operation::transpose;
+           o == &operation::transpose || o == &operation::reorder;
   };
   for (bool found = true; found;) {  // nodes need not stand in their order
     found = false;

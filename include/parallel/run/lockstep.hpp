@@ -265,8 +265,9 @@ class AllRanks {
       v.size[d] = local(dim, mesh_);
       v.offset[d] = offset(dim, mesh_, rank);
       v.whole[d] = dim.size;
-      v.order[d] = dim.order;
-      v.ranks[d] = mesh_.extent(dim.ordered_for);
+      const Standing stands = standing(dim, mesh_);
+      v.order[d] = stands.order;
+      v.ranks[d] = static_cast<int>(stands.ranks);
     }
     r.around = static_cast<std::size_t>(type.layout.elements() * bytes_of(v.dtype)) + around;
     r.bytes.assign(v.bytes() + 2 * r.around, Room::outside);

@@ -7,8 +7,9 @@
 
 namespace parallel::internals {
 
-inline bool stands_in_order(const Layout& layout) {
-  return std::any_of(layout.dims.begin(), layout.dims.end(), [](const Dim& d) { return d.ordered(); });
+inline bool stands_in_order(const Layout& layout, const Mesh& mesh) {
+  return std::any_of(layout.dims.begin(), layout.dims.end(),
+                     [&](const Dim& d) { return standing(d, mesh).order != Order::contiguous; });
 }
 
 /// As BoxInWhole, of dimensions that may stand in an order, whether its axis splits them, or others, or none.

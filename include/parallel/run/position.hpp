@@ -80,8 +80,9 @@ class Position {
       v.size[d] = part.size[d];
       v.offset[d] = d == part.flat_from ? part.before : offset(dim, plan_.mesh, from);
       v.whole[d] = d == part.flat_from ? part.before + part.own : dim.size;
-      v.order[d] = d == part.flat_from ? Order::contiguous : dim.order;
-      v.ranks[d] = plan_.mesh.extent(dim.ordered_for);
+      const Standing stands = d == part.flat_from ? Standing() : standing(dim, plan_.mesh);
+      v.order[d] = stands.order;
+      v.ranks[d] = static_cast<int>(stands.ranks);
     }
     v.data = has_part(plan_, value, rank_) ? address(value) : nullptr;
     return v;

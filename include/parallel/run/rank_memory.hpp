@@ -320,7 +320,7 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
   own.given = given.make == nullptr;
   own.in_place = false;
   const View to = view(member.value);
-  const bool by_runs = given.make != nullptr || stands_in_order(member.type.layout);
+  const bool by_runs = given.make != nullptr || stands_in_order(member.type.layout, plan_.mesh);
   if (to.data != nullptr && by_runs) make_part(to, member, given, own, position);
   own.given = true;                           // not where what was made cannot be read by
   if (to.data == nullptr || by_runs) return;  // only other stages take it, or it is there

@@ -87,7 +87,8 @@ void each_run(const Plan& plan, const Layout& layout, int rank, F f) {
         f(before + position - first, index, length);
       });
   };
-  stands_in_order(layout) ? walk(OrderedInWhole(plan, unshared, rank)) : walk(BoxInWhole(plan, unshared, rank));
+  stands_in_order(layout, plan.mesh) ? walk(OrderedInWhole(plan, unshared, rank))
+                                     : walk(BoxInWhole(plan, unshared, rank));
 }
 
 namespace piecewise {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <parallel/device/classes.hpp>
-#include <parallel/device/cuda/body/reduction.hpp>
+#include <parallel/device/cuda/operation/random.hpp>
 #include <parallel/device/order_of.hpp>
 #include <parallel/device/stream.hpp>
 
@@ -134,15 +134,14 @@ struct Draw {
   const double* temperature;
   const Threshold* threshold;  ///< or none
   double* best;
-  Index first;  ///< logit among those of all ranks
-  Dimensions rows_of_all;
+  InOrders rows_of_all;  ///< by their first logits, among those of all ranks
 
   template <class Block>
   PARALLEL_DEVICE void operator()(const Block& block) const {
     const Index r = block.index;
     const RandomStream stream = stream_of.get();
     const double heat = *temperature;
-    const Index element = first + rows_of_all.offset(r);
+    const Index element = rows_of_all.offset(r);
     const double found = block.maximum(columns.own, -1.0, [&](Index i) {
       const float logit = rows.at(r, i);
       if (threshold != nullptr && !passes(logit, threshold[r])) return -1.0;
@@ -161,16 +160,15 @@ struct Draw {
 inline void draw(const Call& call) {
   const operation::Drawing how(call.ints);
   const View& x = call.operands[0];
-  const cpu::InWhole whole(x);
-  Draw body{LogitRows::of(call),
-            {x, how.classes},
-            {call, 1, {how.seed, how.step, how.draw}},
-            call.operands[1].as<const double>() + how.temperature,
-            call.operands.size() > 2 ? call.operands[2].as<const Threshold>() : nullptr,
-            call.results[0].as<double>(),
-            whole.first,
-            {}};
-  for (int d = 0; d + 1 < x.rank; ++d) body.rows_of_all.add(x.size[d], whole.steps[d]);
+  View rows = x;  // their first elements
+  rows.size[x.rank - 1] = 1;
+  const Draw body{LogitRows::of(call),
+                  {x, how.classes},
+                  {call, 1, {how.seed, how.step, how.draw}},
+                  call.operands[1].as<const double>() + how.temperature,
+                  call.operands.size() > 2 ? call.operands[2].as<const Threshold>() : nullptr,
+                  call.results[0].as<double>(),
+                  InOrders(rows)};
   launch(gpu(call).stream(), LogitRows::count(call), body);
 }
 
