@@ -29,6 +29,7 @@ enum class Fault {
   no_gradient,
   gradient_without_offset,
   kernel_without_offset,
+  counts_from_offset,
   shape_too_large,
   reads_beyond,
   reads_beyond_part,
@@ -52,15 +53,17 @@ struct Project {
     const T *x = in.as<const T>(), *w = call.operands[1].as<const T>();
     T* y = out.as<T>();
     const std::int64_t rows = fault == Fault::reads_beyond_part ? in.whole[0] : in.size[0], columns = in.size[1];
-    std::int64_t begin = fault == Fault::kernel_without_offset ? 0 : in.offset[0];
-    if (fault == Fault::one_axis_only && in.offset[1] > 0) begin = 0;
-    if (fault == Fault::one_axis_only && in.size[0] < in.whole[0] && in.size[1] == in.whole[1]) begin = in.offset[0];
+    const bool on_two = in.offset[1] > 0 && !(in.size[0] < in.whole[0] && in.size[1] == in.whole[1]),
+               unasked = fault == Fault::kernel_without_offset || (fault == Fault::one_axis_only && on_two);
+    const auto stands = [&](std::int64_t r) {
+      return unasked ? r : fault == Fault::counts_from_offset ? in.offset[0] + r : in.at(0, r);
+    };
     for (std::int64_t c = 0; c < columns; ++c) {
       T sum = 0;
       for (std::int64_t r = 0; r < rows; ++r) {
         const std::int64_t from = fault == Fault::reads_beyond ? r + 1 : r;
         const T here = x[from * columns + c];
-        sum += static_cast<T>(begin + r + 1) * (fault == Fault::claims_linear ? here * here : here) * w[c];
+        sum += static_cast<T>(stands(r) + 1) * (fault == Fault::claims_linear ? here * here : here) * w[c];
       }
       y[c] = sum;
       if (fault == Fault::float_differs && sizeof(T) == 4) y[c] += 1;
@@ -79,10 +82,9 @@ struct Project {
     const View& to = call.results[0];
     const T *w = call.operands[1].as<const T>(), *g = call.operands[2].as<const T>();
     const std::int64_t rows = to.size[0], columns = to.size[1];
-    const std::int64_t begin = fault == Fault::gradient_without_offset ? 0 : to.offset[0];
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t c = 0; c < columns; ++c) {
-        T d = static_cast<T>(begin + r + 1) * w[c] * g[c];
+        T d = static_cast<T>((fault == Fault::gradient_without_offset ? r : to.at(0, r)) + 1) * w[c] * g[c];
         if (fault == Fault::claims_linear) d *= 2 * call.operands[0].as<const T>()[r * columns + c];
         if (fault == Fault::gradient_factor) d *= 2;
         to.as<T>()[fault == Fault::gradient_transposed ? c * rows + r : r * columns + c] = d;
@@ -96,7 +98,7 @@ struct Project {
       T sum = 0;
       for (std::int64_t r = 0; r < (fault == Fault::gradient_without_sum ? 1 : in.size[0]); ++r) {
         const T here = x[r * in.size[1] + c];
-        sum += static_cast<T>(in.offset[0] + r + 1) * (fault == Fault::claims_linear ? here * here : here) * g[c];
+        sum += static_cast<T>(in.at(0, r) + 1) * (fault == Fault::claims_linear ? here * here : here) * g[c];
       }
       call.results[0].as<T>()[c] = sum;
     }
@@ -242,6 +244,7 @@ TEST_CASE("what is wrong with an operation is named") {
   begins(sentence<Fault::gradient_forgotten_of_parts>(),
          row + "Partial" + wrong + "operand 1 is given no gradient, which it is where nothing is split");
   begins(sentence<Fault::gradient_without_offset>(), row + "Partial" + wrong + "the gradient of operand 0 is ");
+  begins(sentence<Fault::counts_from_offset>(), "project: operands that lie as f64[12/zigzag(first), 8]");
   begins(sentence<Fault::kernel_without_offset>(), row + "Partial" + wrong + "the result is ");
   begins(
       sentence<Fault::shape_too_large>(),
