@@ -2,6 +2,8 @@
 #pragma once
 #include <initializer_list>
 
+#include <parallel/meta/letters.hpp>
+
 namespace parallel::internals {
 
 /// What stands behind a name in braces, whatever it is.
