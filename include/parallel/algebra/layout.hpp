@@ -60,15 +60,11 @@ struct Layout {
   /// The same tensor with another placement on one axis. A new split is the innermost of its dimension, which
   /// must exist: annotations with another one are refused where they are read.
   constexpr Layout with(const Axis* axis, Placement placement) const {
-    Layout result;
-    for (Dim d : dims) {
-      Dim kept = d.whole();
-      for (const Axis* a : d)
-        if (a != axis) kept = kept / *a;
-      result.dims.push_back(kept);
-    }
-    for (const Placed& p : others)
-      if (p.axis != axis) result.others.push_back(p);
+    Layout result = *this;
+    for (Dim& d : result.dims)
+      if (d.split_by(axis)) d = d.without(axis);
+    for (int i = result.others.size() - 1; i >= 0; --i)
+      if (result.others[i].axis == axis) result.others.erase(i);
     if (placement.split() && !placement.flat) {
       if (has(placement.dim)) result.dims[placement.dim] = result.dims[placement.dim] / *axis;
     } else if (!(placement == Invariant)) {

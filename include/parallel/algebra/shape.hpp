@@ -54,6 +54,13 @@ struct Dim {
   constexpr bool ordered_as(const Dim& other) const { return order == other.order && ordered_for == other.ordered_for; }
   /// The same, whole, as it stands.
   constexpr Dim whole() const { return Dim(size).standing_as(*this); }
+  /// The same, not split by one of its axes.
+  constexpr Dim without(const Axis* axis) const {
+    Dim result = whole();
+    for (const Axis* a : *this)
+      if (a != axis) result.axes[result.count++] = a;
+    return result;
+  }
   /// The same, standing as another does.
   constexpr Dim standing_as(const Dim& other) const {
     Dim result = *this;
