@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <parallel/plan/check.hpp>
+#include <parallel/plan/plan.hpp>
 
 namespace parallel::internals {
 
