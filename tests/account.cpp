@@ -356,6 +356,11 @@ TEST_CASE("every kernel of programs stays within what the account says") {
       check(*o, Call{.operands = {t({3, 500}, dtype)}, .results = {t({3, 500}, dtype)}});
       measured.emplace(o->name);
     }
+  for (const DType dtype : {DType::f32, DType::i32}) {
+    Tensors t;
+    check(operation::reorder, Call{.operands = {t({3, 500}, dtype)}, .results = {t({3, 500}, dtype)}, .ints = {1}});
+  }
+  measured.emplace(operation::reorder.name);
   Tensors t;
   check(operation::rounded, Call{.operands = {t({100}), t({100})}, .results = {t({100})}});
   measured.emplace(operation::rounded.name);

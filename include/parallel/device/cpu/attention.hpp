@@ -78,10 +78,9 @@ struct Heads {
   Range seen_by(Index b, Index row, Index count) const {
     Range range{0, visible(row + count)};
     if (documents == nullptr) return range;
-    const auto [least, most] =
-        std::minmax_element(documents + b * queries + row, documents + b * queries + row + count);
+    const auto own = std::minmax_element(documents + b * queries + row, documents + b * queries + row + count);
     const int* const of = documents_of_keys + b * keys;
-    const auto is_other = [&](Index key) { return of[key] < *least || of[key] > *most; };
+    const auto is_other = [&](Index key) { return of[key] < *own.first || of[key] > *own.second; };
     while (range.size() > 0 && is_other(range.end - 1)) --range.end;
     while (range.size() > 0 && is_other(range.begin)) ++range.begin;
     return range;
