@@ -233,7 +233,7 @@ struct OddCounted {
     return mean(z * z);
   }
 };
-/// A table that is used three times, a scan, out of range targets.
+/// A table that is used three times.
 struct Thrice {
   Parameter<double, Shape<8, 4>> w{normal(1)};
   constexpr auto operator()(Distributed auto x) const { return mean((x + w) * (x * w) + w * x); }

@@ -99,8 +99,8 @@ constexpr std::int64_t degree(const Dim& dim, const Mesh& mesh) {
   for (const Axis* a : dim) n *= mesh.extent(a);
   return n;
 }
-/// How many slices of a dimension must be of one extent: those into which it is cut, and for its order as many as its axis
-/// has ranks, in zigzag twice as many.
+/// How many slices of a dimension must be of one extent: those into which it is cut, and for its order as many as its
+/// axis has ranks, in zigzag twice as many.
 constexpr std::int64_t slices(const Dim& dim, const Mesh& mesh) {
   const std::int64_t n = degree(dim, mesh);
   std::int64_t ordered = dim.ordered() ? mesh.extent(dim.ordered_for) : 1;

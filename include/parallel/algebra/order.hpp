@@ -1,5 +1,5 @@
-// In which order the elements of a dimension stand before it is split: as they are counted, or so that each rank's slice
-// has some from the front and some from the back, or every n-th.
+// In which order the elements of a dimension stand before it is split: as they are counted, or so that each rank's
+// slice has some from the front and some from the back, or every n-th.
 #pragma once
 #include <cstdint>
 

@@ -75,7 +75,7 @@ constexpr Dim operator/(Dim dim, const Axis& axis) {
   dim.axes[dim.count++] = &axis;
   return dim;
 }
-/// `64 / zigzag(sequence)`: the same, and the dimension stands in an order for the axis. It is the first that splits it.
+/// `64 / zigzag(sequence)`: the same, and the dimension stands in an order for the axis, the first that splits it.
 constexpr Dim operator/(Dim dim, const Ordered& by) {
   if (by.order == Order::contiguous) return dim / *by.axis;
   dim.order = by.order;

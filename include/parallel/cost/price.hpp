@@ -109,7 +109,8 @@ constexpr double attention_seconds(const Plan& plan, const Node& node, const Mac
       flops *= static_cast<double>(parts) / (parts - i);
   } else if (node.ints[0] != 0) {
     // Half of the scores on average. Where n ranks share the queries and all have the keys, the last one sees (2n - 1)
-    // / n of that average, but where they stand in an order; and a block of queries is computed up to the keys of its last one.
+    // / n of that average, but where they stand in an order; and a block of queries is computed up to the keys of its
+    // last one.
     const double n = queries.ordered() ? 1
                                        : static_cast<double>(degree(queries, plan.mesh)) /
                                              static_cast<double>(degree(keys, plan.mesh));

@@ -118,8 +118,9 @@ constexpr Signatures flat_rows(const Signatures& rows, const Arguments& a, const
 }
 
 /// In what orders dimensions stand: a row that splits a dimension treats its slices alike, so the operation treats its
-/// elements alike, and what the row splits along with it stands in the same order; of a row that communicates, as a ring, what
-/// has as many elements. What is whole is brought to that. An operation that counts elements of a dimension which it splits refuses orders of its own.
+/// elements alike, and what the row splits along with it stands in the same order; of a row that communicates, as a
+/// ring, what has as many elements. What is whole is brought to that. An operation that counts elements of a dimension
+/// which it splits refuses orders by its shape (`operation::counted`).
 constexpr Refusal stand(Inference& result, const Arguments& a, const Signatures& rows) {
   for (int i = 0; i < a.types.size(); ++i)
     for (int d = 0; d < a.rank(i); ++d) {

@@ -171,8 +171,8 @@ class Trace {
     return value;
   }
 
-  /// A value at a layout in which dimension d, and maybe others, stand in another order. That changes where the dimension
-  /// is whole, and after everything else but what splits it has come to where it is to be.
+  /// A value at a layout in which dimension d, and maybe others, stand in another order. That changes where the
+  /// dimension is whole, and after everything else but what splits it has come to where it is to be.
   constexpr int entered_in_order(int value, const Layout& to, int d) {
     const Layout from = graph.values[value].type.layout;
     Layout whole = to;

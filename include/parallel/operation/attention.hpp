@@ -1,5 +1,5 @@
-// Scaled dot-product attention over heads: causal or not, over keys that a mask leaves out, among packed documents, over keys of a cache, with
-// dropped probabilities. Queries may have more heads than keys and values (grouped queries), and may be another
+// Scaled dot-product attention over heads: causal or not, over keys that a mask leaves out, among packed documents, over
+// keys of a cache, with dropped probabilities. Queries may have more heads than keys and values (grouped queries), and may be another
 // sequence than they (cross-attention). Where an axis splits the sequence of all three, `Context` says how.
 #pragma once
 #include <parallel/operation/elementwise.hpp>
@@ -156,8 +156,8 @@ PARALLEL_AHEAD constexpr void ring_attention_gradient(Gradient& g) {
   gradient_of_attention(g, ring_attention_derivative);
 }
 PARALLEL_AHEAD constexpr void attention_lower(Lowering&);
-/// Operands (q, k, v[, seen | documents of keys, of queries][, position][, scalars]); ints: Attending, and where probabilities are dropped the
-/// positions of seed and step among the scalars and the number of the call. The numbers are the scale of the scores and
+/// Operands (q, k, v[, seen | documents of keys, of queries][, position][, scalars]); ints: Attending, and where
+/// probabilities are dropped the positions of seed and step among the scalars and the number of the call. The numbers are the scale of the scores and
 /// the probability of a probability to be dropped.
 inline constexpr Operation attention{.name = "attention",
                                      .shape = attention_shape,

@@ -1,5 +1,5 @@
-// What types allow and nobody means: the operands of one operation, or of two, in an order that other libraries have, or
-// taken twice.
+// What types allow and nobody means: the operands of one operation, or of two, in an order that other libraries have,
+// or taken twice.
 #pragma once
 #include <parallel/operation/batch_norm.hpp>
 #include <parallel/operation/convolution.hpp>

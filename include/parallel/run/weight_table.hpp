@@ -40,8 +40,8 @@ struct WeightTable {
   }
 };
 
-/// The table of a file whose tensors are called as the program's parameters are, and lie as they do: those of all layers
-/// are one, as checkpoints have them.
+/// The table of a file whose tensors are called as the program's parameters are, and lie as they do: those of all
+/// layers are one, as checkpoints have them.
 inline WeightTable member_names(const Plan& plan) {
   WeightTable table;
   for (const Member& m : plan.graph.members)

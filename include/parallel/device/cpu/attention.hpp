@@ -122,8 +122,8 @@ struct Heads {
     cpu::exponentials(row, subtracted, row, visible_keys);
     std::fill(row + visible_keys, row + all, T{0});
   }
-  /// Drops probabilities of a query for n keys from one on, or gradients of them, by their indices in all scores [batch,
-  /// heads, queries, keys].
+  /// Drops probabilities of a query for some keys from one on, or gradients of them, by their indices in all scores
+  /// [batch, heads, queries, keys].
   void drop(T* p, Index b, Index head, Index row, Index begin, Index n_keys) const {
     if (dropped == 0) return;
     const Index first = ((q.at(0, b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.at(1, row)) * k.whole[1];
