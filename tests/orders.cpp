@@ -11,18 +11,22 @@ using namespace context_parallel;
 const Mesh meshes[] = {Mesh{sequence = 1}, Mesh{sequence = 2},           Mesh{sequence = 3},
                        Mesh{sequence = 4}, Mesh{data = 2, sequence = 2}, Mesh{tensor = 3, sequence = 2}};
 
-template <Context how, template <int> class Sequence>
-void check() {
-  const std::vector<Array> one = outputs<All<Context::none, Whole>::Step>(Mesh{data = 1});
+template <class Outputs>
+void check_alike(const std::vector<Array>& one, Outputs outputs_on) {
   for (const Mesh& mesh : meshes) {
     INFO(text(mesh));
-    const std::vector<Array> many = outputs<typename All<how, Sequence>::Step>(mesh);
+    const std::vector<Array> many = outputs_on(mesh);
     REQUIRE(many.size() == one.size());
     for (std::size_t i = 0; i < one.size(); ++i) {
       INFO("output " << i);
       CHECK(lockstep::difference(many[i], one[i]) < 1e-10);
     }
   }
+}
+template <Context how, template <int> class Sequence>
+void check() {
+  const std::vector<Array> one = outputs<All<Context::none, Whole>::Step>(Mesh{data = 1});
+  check_alike(one, [](const Mesh& mesh) { return outputs<typename All<how, Sequence>::Step>(mesh); });
 }
 
 }  // namespace
@@ -78,15 +82,7 @@ void check_language() {
     executor.scalar("step", 5);
   };
   const std::vector<Array> one = program::outputs<LanguageStep<Whole, Context::none>>(Mesh{data = 1}, give);
-  for (const Mesh& mesh : meshes) {
-    INFO(text(mesh));
-    const std::vector<Array> many = program::outputs<LanguageStep<Sequence, how>>(mesh, give);
-    REQUIRE(many.size() == one.size());
-    for (std::size_t i = 0; i < one.size(); ++i) {
-      INFO("output " << i);
-      CHECK(lockstep::difference(many[i], one[i]) < 1e-10);
-    }
-  }
+  check_alike(one, [&](const Mesh& mesh) { return program::outputs<LanguageStep<Sequence, how>>(mesh, give); });
 }
 
 }  // namespace
@@ -101,8 +97,8 @@ namespace {
 template <template <int> class Sequence, Context how>
 struct Packed {
   Parameter<double, Shape<10, 8>> token{normal(1)};
-  Parameter<double, Shape<8, 3, 12, 2>> qkv{normal(0.5)};
-  Parameter<double, Shape<12, 2, 8>> projection{normal(0.5)};
+  Parameter<double, Shape<8, 3, 12 / tensor, 2>> qkv{normal(0.5)};
+  Parameter<double, Shape<12 / tensor, 2, 8>> projection{normal(0.5)};
   constexpr auto operator()(Distributed auto tokens) const {
     const auto ends = tokens == 9;
     const auto documents = cumulative_sum<1>(ends) - ends;
@@ -135,16 +131,7 @@ void check_packed() {
   const auto give = [&](auto& executor) { executor.input(0, tokens); };
   const std::vector<Array> one =
       program::outputs<Training<Alone, KeepGradients, Tensor<int, Shape<4 * batch, length / 4>>>>(Mesh{}, give);
-  for (const Mesh& mesh : meshes) {
-    INFO(text(mesh));
-    if (mesh.extent(&tensor) > 1) continue;
-    const std::vector<Array> many = program::outputs<PackedStep<Sequence, how>>(mesh, give);
-    REQUIRE(many.size() == one.size());
-    for (std::size_t i = 0; i < one.size(); ++i) {
-      INFO("output " << i);
-      CHECK(lockstep::difference(many[i], one[i]) < 1e-10);
-    }
-  }
+  check_alike(one, [&](const Mesh& mesh) { return program::outputs<PackedStep<Sequence, how>>(mesh, give); });
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ class Trace {
 
   /// A value at a layout in which dimension d, and maybe others, stand in another order. That changes where the
   /// dimension is whole, and after everything else but what splits it has come to where it is to be.
-  constexpr int entered_in_order(int value, const Layout& to, int d) {
+  constexpr int entered_in_order(int value, Layout to, int d) {
     const Layout from = graph.values[value].type.layout;
     Layout whole = to;
     for (const Axis* a : to.dims[d])
@@ -185,7 +185,7 @@ class Trace {
     return enter(reorder(enter(value, whole), d, to.dims[d]), to);
   }
   /// The elements of a dimension in another order, made once and shared.
-  constexpr int reorder(int value, int d, const Dim& standing) {
+  constexpr int reorder(int value, int d, Dim standing) {  // not by reference: values grow
     for (const Reordered& r : reordered_)
       if (r.value == value && r.dim == d && r.standing.ordered_as(standing)) return r.result;
     const Value before = graph.values[value];
