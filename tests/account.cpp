@@ -382,7 +382,7 @@ TEST_CASE("every kernel of programs stays within what the account says") {
 }
 
 TEST_CASE("where scratch is reserved by the plan, no kernel asks for memory") {
-  const Graph graph = build<every::NestedStep<every::Order::nested>>();
+  const Graph graph = build<every::NestedStep<every::Statements::nested>>();
   run<Reserved>(graph, Mesh{data = 2, tensor = 2}, [](const OwnedPlan&, auto& executor) {
     of_kernels = 0;
     const std::int64_t before = of_news.now;

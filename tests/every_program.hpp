@@ -18,10 +18,10 @@ using namespace parallel::axes;
 
 using X = Tensor<float, Shape<8 / data, 4, 16>>;
 
-/// Its arguments are calls, each with a pending sum of another size. `Order` says in which order they are made; nothing
-/// depends on it.
-enum class Order { nested, forwards, backwards };
-template <Order order, bool unneeded = false>
+/// Its arguments are calls, each with a pending sum of another size. `Statements` says in which order they are made;
+/// nothing depends on it.
+enum class Statements { nested, forwards, backwards };
+template <Statements order, bool unneeded = false>
 struct Nested {
   Parameter<float, Shape<16 / tensor, 8, 4>> a{normal(0.3)};
   Parameter<float, Shape<16 / tensor, 4, 4>> b{normal(0.3)}, c{normal(0.3)};
@@ -31,10 +31,10 @@ struct Nested {
   constexpr auto other(Distributed auto x) const { return dropout(square(x) * h, 0.3); }
   constexpr auto operator()(Distributed auto given) const {
     if constexpr (unneeded) static_cast<void>(other(given) + random<float, Shape<8, 4, 16>>());
-    if constexpr (order == Order::nested) {
+    if constexpr (order == Statements::nested) {
       const auto x = some(given) + other(given);
       return mean(square(attention(matmul(x, a), matmul(x, b), matmul(x, c))));
-    } else if constexpr (order == Order::forwards) {
+    } else if constexpr (order == Statements::forwards) {
       const auto first = some(given);
       const auto second = other(given);
       const auto x = first + second;
@@ -53,7 +53,7 @@ struct Nested {
     }
   }
 };
-template <Order order, bool unneeded = false>
+template <Statements order, bool unneeded = false>
 using NestedStep = Training<Nested<order, unneeded>, AdamW, X>;
 
 /// Layers whose body takes values from outside that nothing before them made, in arguments that are calls; a parameter
@@ -119,8 +119,8 @@ using Staged = Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelin
 /// Calls f.template operator()<Program>(name) for each.
 template <class F>
 void program(F f) {
-  f.template operator()<NestedStep<Order::nested>>("nested");
-  f.template operator()<NestedStep<Order::backwards>>("backwards");
+  f.template operator()<NestedStep<Statements::nested>>("nested");
+  f.template operator()<NestedStep<Statements::backwards>>("backwards");
   f.template operator()<Training<Outside<>, Sgd, X>>("outside");
   f.template operator()<Training<Outside<Recompute<2, Repeat::collectives>>, Sgd, X>>("computed again");
   f.template operator()<AllStored<Accumulate<2, Training<Outside<RecomputeAsPublished>, AdamW, X>>, Stored<data>>>(

@@ -301,7 +301,7 @@ TEST_CASE("what the kernels of a step read and write lies in what lives then") {
   };
   run("model", build<Step>(), Mesh{});
   run("model", build<Step>(), Mesh{data = 2, tensor = 2});
-  run("nested", build<every::NestedStep<every::Order::nested>>(), Mesh{});
+  run("nested", build<every::NestedStep<every::Statements::nested>>(), Mesh{});
   run("stored", build<Stored3>(), Mesh{data = 2, tensor = 2});
   run("gpt", build<Training<every::Gpt, AdamW, every::Gpt::Tokens, every::Gpt::Tokens>>(), Mesh{data = 2});
   run("llama", build<Accumulate<2, Training<parallel::models::Llama<every::llama>, AdamW, every::Text, every::Text>>>(),

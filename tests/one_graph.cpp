@@ -41,13 +41,14 @@ TEST_CASE("the graph that the compiler made is the one made at start-up, word by
 }
 
 TEST_CASE("the order of a program's statements is no part of its graph") {
-  const Words nested = of_program(compiled<NestedStep<Order::nested>>());
-  CHECK(nested == of_program(compiled<NestedStep<Order::forwards>>()));
-  CHECK(nested == of_program(compiled<NestedStep<Order::backwards>>()));
+  const Words nested = of_program(compiled<NestedStep<Statements::nested>>());
+  CHECK(nested == of_program(compiled<NestedStep<Statements::forwards>>()));
+  CHECK(nested == of_program(compiled<NestedStep<Statements::backwards>>()));
 }
 
 TEST_CASE("what nothing needs is not in the graph, and draws no random numbers") {
-  CHECK(of_program(compiled<NestedStep<Order::nested>>()) == of_program(compiled<NestedStep<Order::nested, true>>()));
+  CHECK(of_program(compiled<NestedStep<Statements::nested>>()) ==
+        of_program(compiled<NestedStep<Statements::nested, true>>()));
 }
 
 // More outputs than a list of fixed room would hold.
