@@ -33,6 +33,10 @@ struct Model {
 template <bool smooth, int batch = 8>
 using Step = Training<Model<smooth>, AdamW, Tensor<float, Shape<batch / data, 4>>>;
 
+struct Fetched {
+  constexpr auto operator()(Distributed auto x) const { return to<On<tensor, Broadcast>>(x); }
+};
+
 struct Told {
   std::vector<std::string> ranks;  ///< what each was told; "" where it ran
   int exit_code = 0;
@@ -206,4 +210,23 @@ TEST_CASE("of large text a sample is looked at, which has its size, its beginnin
   CHECK(hash() == before);
   text.pop_back();
   CHECK(hash() != before);
+}
+
+TEST_CASE("inputs are compared where several ranks take the same part of one, and only there") {
+  const auto compared = [](const Plan& plan) {
+    const Comparison& inputs = plan.agreement.inputs;
+    return std::vector<double>{static_cast<double>(inputs.calls()), static_cast<double>(inputs.messages()),
+                               inputs.sent()};
+  };
+  const std::vector<double> nothing{0, 0, 0};
+  CHECK(compared(derive<Step<true>>(Mesh{})) == nothing);
+  CHECK(compared(derive<Step<true>>(Mesh{data = 4})) == nothing);
+  CHECK(compared(derive<Step<true>>(Mesh{data = 4, tensor = 1})) == nothing);
+  CHECK(compared(derive<Step<true>>(Mesh{tensor = 2})) == std::vector<double>{1, 32, 16});
+  CHECK(compared(derive<Step<true>>(Mesh{data = 2, tensor = 2})) == std::vector<double>{1, 64, 48});
+  // what a single rank has
+  using AtOne = Tensor<float, Shape<8, 4>, On<tensor, At<0>>>;
+  CHECK(compared(derive<Evaluation<Fetched, AtOne>>(Mesh{tensor = 2})) == nothing);
+  for (const std::int64_t step : {1, 2, 4, 8, 1024}) CHECK(Agreement::compares_inputs(step));
+  for (const std::int64_t step : {3, 5, 6, 7, 9, 1023}) CHECK(!Agreement::compares_inputs(step));
 }

@@ -50,12 +50,16 @@ void check(const Plan& plan, const Mesh& mesh, Mpi& world, Running& executor, St
   mpi_calls::calls.clear();
   step();
   std::vector<Called> seen = mpi_calls::calls;
-  if (const Comparison& counter = plan.agreement.counter; counter.calls() > 0) {  // of all ranks, before all else
+  const auto begins_with = [&](const Comparison& beside, const char* called, std::int64_t given) {
+    if (beside.calls() == 0) return;
     const Called first = seen.empty() ? Called{} : seen.front();
-    CHECK(first == Called{"Iallreduce MAX", counter.messages(), counter.messages()});
+    CHECK(first == Called{called, given, beside.messages()});
     CHECK(static_cast<int>(first.ranks.size()) == mesh.ranks());
-    seen.erase(seen.begin());
-  }
+    if (!seen.empty()) seen.erase(seen.begin());
+  };
+  begins_with(plan.agreement.counter, "Iallreduce MAX", plan.agreement.counter.messages());
+  REQUIRE(executor.steps() == 1);  // before which inputs are compared
+  begins_with(plan.agreement.inputs, "Iallgather", plan.agreement.inputs.messages() / mesh.ranks());
   std::map<std::vector<int>, int> groups;  // this rank's groups by their members, and its place there
   executor.each_group(
       [&](const std::string& axes, Mpi& group) { groups[with(world.rank(), mesh, axes)] = group.rank(); });

@@ -314,6 +314,7 @@ inline Json json(const Plan& plan, const std::string& program) {
           {"agreement",
            {{"start", json(plan.agreement.start)},
             {"counter", json(plan.agreement.counter)},
+            {"inputs", json(plan.agreement.inputs)},
             {"end", json(plan.agreement.end)}}},
           {"memory", memory},
           {"flops", plan.flops()},

@@ -60,6 +60,7 @@ inline Lock lock_of(const Plan& plan, const std::string& program) {
   };
   beside("at start", plan.agreement.start);
   beside("counter of steps", plan.agreement.counter);
+  beside("inputs at steps 2^k", plan.agreement.inputs);
   beside("at end", plan.agreement.end);
   for (const Member& m : plan.graph.members)
     if (m.role == Role::parameter)

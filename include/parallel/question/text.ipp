@@ -160,6 +160,7 @@ PARALLEL_INLINE std::string totals(const Plan& plan) {
           printing::bytes(exchange.sent())}});
   };
   beside("counter of steps", plan.agreement.counter);
+  beside("inputs at steps 2^k", plan.agreement.inputs);
   if (plan.mesh.ranks() > 1) communication.rows.push_back({{"per run and rank"}});
   beside("agreement at start", plan.agreement.start);
   beside("agreement at end", plan.agreement.end);

@@ -301,7 +301,7 @@ class Executor : public RankMemory<Device> {
   std::vector<Ticket> tickets_{};  // per node, and whether it has been started and not waited for
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
-  bool compares_inputs_ = false;
+  bool compares_inputs_ = false;  // before every step
   std::atomic<bool> running_{false};
   bool one_by_one_ = false;  // calls that a device computes at once are not: each is recorded, or looked at
   std::optional<Looking> looking_{};
@@ -361,7 +361,7 @@ void Executor<World, Device>::run(Here here) {
   if (recording_ != nullptr) recording_->begin_step();
   ++steps_;
   alike_.step(steps_, recording_, here);
-  if (compares_inputs_) replicas::compare_inputs(world_, *this, steps_);
+  if (compares_inputs_ || Agreement::compares_inputs(steps_)) replicas::compare_inputs(world_, *this, steps_);
   if (trains_) parameters_->provenance.train(alike_.number(), made_at_);
   if (graph_) return graph_.launch();
   if (!one_by_one_) return once();

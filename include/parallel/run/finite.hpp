@@ -21,8 +21,8 @@ struct Finiteness {
 };
 
 /// From now on executors check their numbers, as PARALLEL_CHECK says: "finite", "nan" (infinities are meant), "inputs"
-/// (those alone, whether ranks are given them alike, which the others look at, too), or "" for nothing. Before ranks
-/// begin.
+/// (those alone, whether ranks are given them alike, before every step, as the others do, too), or "" for nothing.
+/// Before ranks begin.
 PARALLEL_INLINE void check_numbers(std::string what);
 
 class FiniteCheck {

@@ -79,21 +79,23 @@ std::string difference(World& world, RankMemory<Device>& memory, const char* lab
   return difference(g, members, all, world.size());
 }
 
-/// A mode (PARALLEL_CHECK): compares inputs between the ranks that were to be given the same part of them. Called by
-/// all ranks where a step begins. Throws Mismatch (exit code 76) on every rank, with the inputs, the axes on which they
+static_assert(sizeof(Print) == Agreement::print_bytes);
+
+/// Compares inputs between the ranks that were to be given the same part of them (plan/agreement.hpp). Called by all
+/// ranks where a step begins. Throws Mismatch (exit code 76) on every rank, with the inputs, the axes on which they
 /// are to be alike, and who has what.
 template <Communicator World, class Device>
 void compare_inputs(World& world, RankMemory<Device>& memory, std::int64_t step) {
   const Plan& plan = memory.plan();
-  const auto is_input = [](const Member& m) { return m.role == Role::input; };
-  if (world.size() == 1 || std::none_of(plan.graph.members.begin(), plan.graph.members.end(), is_input)) return;
-  std::string words = difference(world, memory, "fingerprints of inputs", is_input);
+  if (plan.agreement.inputs.calls() == 0) return;
+  const auto is_shared = [&](const Member& m) { return plan.is_shared_input(m); };
+  std::string words = difference(world, memory, "fingerprints of inputs", is_shared);
   if (words.empty()) return;
   std::string axes;
   for (const Member& m : plan.graph.members)
-    for (int i = 0; i < plan.mesh.count && is_input(m); ++i)
+    for (int i = 0; i < plan.mesh.count; ++i)
       if (const Extent& e = plan.mesh.axes[i];
-          e.size > 1 && !m.type.layout.on(e.axis).split() && words.find(plan.graph.path(m)) != std::string::npos)
+          e.size > 1 && is_shared(m) && !m.type.layout.on(e.axis).split() && words.find(plan.graph.path(m)) != std::string::npos)
         axes += (axes.empty() ? "; alike are to be " : ", ") + std::string(plan.graph.path(m)) + " on " +
                 std::string(e.axis->text());
   throw Mismatch("before step " + std::to_string(step) +

@@ -59,9 +59,9 @@ function showTotals(plan) {
     const percent = Number((100 * r.share).toPrecision(2));
     return element("p", {class: "soft"}, percent + " % of the computation is done alike by every rank of " + r.axis + ".");
   }));
-  const {start, counter, end} = plan.agreement;
+  const {start, counter, inputs, end} = plan.agreement;
   if (counter.calls > 0)
     byId("notes").append(element("p", {class: "soft"}, "Beside the program all ranks compare where they are: " + bytes(counter.message) + " before each step, " +
-      bytes(start.message) + " where an executor begins, " + bytes(end.message) + " at the end of the run."));
+      (inputs.calls > 0 ? bytes(inputs.message) + " of inputs before steps 1, 2, 4, 8 and so on, " : "") + bytes(start.message) + " where an executor begins, " + bytes(end.message) + " at the end of the run."));
 }
 )script"
