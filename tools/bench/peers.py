@@ -29,10 +29,10 @@ class Peer:
             self.checked[name] = float(value)
 
     def line(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise Failed(f"'{self.name}' ended with {self.process.wait()} before its time")
-        return line.strip()
+        while line := self.process.stdout.readline():
+            if len(line.split()) <= 2:  # gloo greets in sentences
+                return line.strip()
+        raise Failed(f"'{self.name}' ended with {self.process.wait()} before its time")
 
     def turn(self):
         self.process.stdin.write(f"{STEPS}\n")

@@ -53,7 +53,9 @@ struct Agreement {
   static constexpr int print_bytes = 16;
   /// Whether inputs are compared before a step, counted from 1: before 1, 2, 4, 8 and so on, so that ranks that part
   /// later are found, too, and the cost of a long run is none.
-  static constexpr bool compares_inputs(std::int64_t step) { return std::has_single_bit(static_cast<std::uint64_t>(step)); }
+  static constexpr bool compares_inputs(std::int64_t step) {
+    return std::has_single_bit(static_cast<std::uint64_t>(step));
+  }
 };
 
 }  // namespace parallel::internals

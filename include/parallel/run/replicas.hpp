@@ -94,8 +94,8 @@ void compare_inputs(World& world, RankMemory<Device>& memory, std::int64_t step)
   std::string axes;
   for (const Member& m : plan.graph.members)
     for (int i = 0; i < plan.mesh.count; ++i)
-      if (const Extent& e = plan.mesh.axes[i];
-          e.size > 1 && is_shared(m) && !m.type.layout.on(e.axis).split() && words.find(plan.graph.path(m)) != std::string::npos)
+      if (const Extent& e = plan.mesh.axes[i]; e.size > 1 && is_shared(m) && !m.type.layout.on(e.axis).split() &&
+                                               words.find(plan.graph.path(m)) != std::string::npos)
         axes += (axes.empty() ? "; alike are to be " : ", ") + std::string(plan.graph.path(m)) + " on " +
                 std::string(e.axis->text());
   throw Mismatch("before step " + std::to_string(step) +

@@ -1,0 +1,35 @@
+// An attention layer whose sequence two ranks share, and the numbers it is begun with, which every peer makes for
+// itself: context_torch.py has the same.
+#pragma once
+#include <array>
+
+#include <parallel/parallel.hpp>
+
+#include "numbers.hpp"
+
+namespace bench {
+
+using namespace parallel;
+using namespace parallel::internals;
+using namespace parallel::axes;
+
+inline constexpr int channels = 512, heads = 8, size = channels / heads;
+
+/// One sequence.
+template <Context how, bool causal>
+struct Layer {
+  Parameter<float, Shape<channels, 3, heads, size>> qkv{normal(0.04)};
+  Parameter<float, Shape<heads, size, channels>> projection{normal(0.04)};
+  constexpr auto operator()(Distributed auto x) const {
+    const auto all = matmul(x, qkv);
+    const auto y = attention<causal, how>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all));
+    return mean(square(x + matmul<2>(y, projection)));
+  }
+};
+template <Context how, bool causal, int length, Order order>
+using Step = Training<Layer<how, causal>, Sgd, Tensor<float, Shape<1, length / Ordered{&sequence, order}, channels>>>;
+
+/// Of the model, in its order, then the input.
+inline constexpr std::array<Numbers, 3> numbers{{{"qkv", 0, 0.07f}, {"projection", 0, 0.07f}, {"input", 0, 1}}};
+
+}  // namespace bench
