@@ -58,6 +58,19 @@ struct M {
 };
 auto made = [] { return derive<Accumulate<2, Training<M, AdamW, Tensor<float, Shape<8 / data, 64, 32>>>>>(Mesh{}); };
 """
+# Attention whose sequence is split, by a word.
+AROUND = """#include <parallel/parallel.hpp>
+using namespace parallel;
+using namespace parallel::axes;
+struct M {
+  Parameter<float, Shape<64, 3, 4, 16>> qkv;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto all = matmul(x, qkv);
+    return mean(square(attention<true, Context::WORD>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all))));
+  }
+};
+auto made = [] { return derive<Training<M, Sgd, Tensor<float, Shape<2, 512 / sequence, 64>>>>(Mesh{}); };
+"""
 REFUSED = """#ifdef PARALLEL_TRIED
 constexpr bool is(const char* a, const char* b) { return *a == *b && (*a == 0 || is(a + 1, b + 1)); }
 template <bool> struct No;
@@ -140,6 +153,29 @@ def annotations(test):
     test.plan(refused, *machine, "--advise", 4, "--memory", "3MB", says=["The program does not compile with AllStored<..., Stored<data, Zero::states>>.", "\n1  "])
 
 
+def contexts(test):
+    """The other ways in which attention finds keys are tried, each as it is where it stands in the source."""
+    machine = ("--machine", "dgx-a100")
+    words = ("gathered", "ring", "ulysses")
+    for word in words:
+        (test.folder / f"{word}.cpp").write_text(AROUND.replace("WORD", word))
+    written = {word: json.loads(test.plan(test.folder / f"{word}.cpp", *machine, "--mesh", "sequence=4", "--json")) for word in words}
+    if len({plan["memory"]["peak"] for plan in written.values()}) != 3 or len({plan["seconds"] for plan in written.values()}) != 3:
+        test.fault("the three contexts cost the same")
+    for word in ("gathered", "ulysses"):
+        advice = json.loads(test.plan(test.folder / f"{word}.cpp", *machine, "--advise", 4, "--memory", "80GB", "--json"))
+        found = {row["with"]: (row["seconds"], row["memory"]) for row in advice["candidates"] if "Stored" not in row["with"]}
+        expected = {f"Context::{other}": (plan["seconds"], plan["memory"]["peak"]) for other, plan in written.items()}
+        expected[""] = expected[f"Context::{word}"]
+        if found != expected:
+            test.fault(f"of Context::{word} the advice has {found}, the plans {expected}")
+    # what another context needs to fit is tried beside it
+    least = min(plan["memory"]["peak"] for plan in written.values())
+    says = test.plan(test.folder / "gathered.cpp", *machine, "--advise", 4, "--memory", least - 1)
+    if " and Context::" not in says:
+        test.fault(f"with {least - 1} bytes it says {says}")
+
+
 def remedies(test):
     """--why-memory says what a program refuses, and tries the others; a remedy is what the program is that has the word."""
     desk = test.folder / "desk.json"
@@ -165,6 +201,7 @@ def remedies(test):
 def main(*arguments):
     test = Test(*arguments)
     annotations(test)
+    contexts(test)
     remedies(test)
     gpt, program = test.examples / "gpt", ("--program", "Training")
     machine = ("--machine", "dgx-a100")

@@ -249,7 +249,8 @@ inline void advise(Advice& advice, const Graph& graph, const std::vector<const A
 }
 
 /// The program with annotations, too. `compiled(words)` calls its argument with graph, axes and programs beside as they
-/// are with these, or not at all. What makes no step shorter is tried where something does not fit without.
+/// are with these, or not at all. What makes no step shorter is tried where something does not fit without, and so is
+/// what is stored beside another context than the program's.
 template <class Compiled>
 void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& axes,
             const std::vector<GraphView>& beside, const Question& question, Compiled compiled) {
@@ -264,13 +265,17 @@ void advise(Advice& advice, const Graph& graph, const std::vector<const Axis*>& 
     if (!called) advice.refused.push_back(trial.annotation);
     return fits;
   };
-  std::vector<Trial> stored = stored_trials(graph);
+  std::vector<Trial> stored = stored_trials(graph), contexts = context_trials(graph);
   stored.insert(stored.begin(), Trial{});
-  for (const Trial& s : stored) {
-    fits = s.words.empty() ? try_all(advice, graph, axes, beside, question) : attempt(s);
-    for (const Trial& more : smaller(graph, s, question.machine.link_to_host() != nullptr))
-      if (!fits) attempt(more);
-  }
+  contexts.insert(contexts.begin(), Trial{});
+  for (const Trial& context : contexts)
+    for (const Trial& s : stored) {
+      const Trial trial = both(s, context);
+      fits = trial.words.empty() ? try_all(advice, graph, axes, beside, question) : attempt(trial);
+      if (fits && !context.words.empty()) break;
+      for (const Trial& more : smaller(graph, s, question.machine.link_to_host() != nullptr))
+        if (!fits) attempt(both(more, context));
+    }
   rank(advice);
 }
 

@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
       if (asked.advise > 0) return deliver(advise_file(found, asked), asked);
       const std::vector<Answer> all = answers(found, asked);
       if (asked.locking || asked.checking) {
-        lock(all, asked);
+        planner::lock(all, asked);
         return exit_code::done;
       }
       std::ostringstream out;

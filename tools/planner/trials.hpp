@@ -74,9 +74,26 @@ inline Trial on_host_too(const Trial& stored) {
                                                     (stage == "parameters" ? "" : ", Zero::" + stage) + ">>"};
 }
 /// Both, of which one may be nothing.
-inline Trial both(const Trial& stored, const Trial& layers) {
-  if (stored.words.empty() || layers.words.empty()) return stored.words.empty() ? layers : stored;
-  return {stored.words + ";" + layers.words, stored.annotation + " and " + layers.annotation};
+inline Trial both(const Trial& one, const Trial& other) {
+  if (one.words.empty() || other.words.empty()) return one.words.empty() ? other : one;
+  return {one.words + ";" + other.words, one.annotation + " and " + other.annotation};
+}
+/// How attention finds keys of other ranks, where a program says it.
+inline std::vector<Trial> context_trials(const Graph& graph) {
+  const auto attends = [&](const Node& n) {
+    const bool ring = n.operation->name == operation::ring_attention.name;
+    return ring || n.operation->name == operation::attention.name;
+  };
+  const auto around = [&](const Node& n) {  // queries are of a part of the sequence, or were
+    const Value& q = graph.values[static_cast<std::size_t>(n.operands[0])];
+    if (q.type.layout.rank() > 1 && q.type.layout.dims[1].count > 0) return true;
+    return q.node >= 0 && graph.nodes[static_cast<std::size_t>(q.node)].transition.collective == Collective::all_to_all;
+  };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return attends(n) && around(n); }))
+    return {};
+  std::vector<Trial> all;
+  for (const std::string how : {"gathered", "ring", "ulysses"}) all.push_back({"context " + how, "Context::" + how});
+  return all;
 }
 /// What is tried beside a stored program where it does not fit, and makes no step shorter, the cheapest first. `host`:
 /// the machine's devices are beside one.

@@ -2,6 +2,7 @@
 // keys of a cache, with dropped probabilities. Queries may have more heads than keys and values (grouped queries), and may be another
 // sequence than they (cross-attention). Where an axis splits the sequence of all three, `Context` says how.
 #pragma once
+#include <parallel/meta/tried_words.hpp>
 #include <parallel/operation/elementwise.hpp>
 #include <parallel/operation/to.hpp>
 
@@ -220,6 +221,14 @@ enum class Context : std::uint8_t {
   ulysses,
 };
 namespace internals {
+/// The one that a program names, or that tools/plan tries in its place.
+constexpr Context or_tried(Context named) {
+  if (named == Context::none) return named;
+  return trying::has("context gathered")  ? Context::gathered
+         : trying::has("context ring")    ? Context::ring
+         : trying::has("context ulysses") ? Context::ulysses
+                                          : named;
+}
 /// Moved on every axis that splits dimension 1, the innermost first, and brought to order.
 template <Placement where, Distributed X>
 constexpr auto off_sequence(const X& x, Here here) {
@@ -279,14 +288,14 @@ constexpr auto attend(double dropped, Here here, const Q& q, const K& k, const V
 /// keys of other ranks are found where an axis splits the sequence; where none does it says nothing.
 template <bool causal = true, Context context = Context::none, Distributed Q, Distributed K, Distributed V>
 constexpr auto attention(const Q& q, const K& k, const V& v, double dropped = 0, Here here = {}) {
-  return internals::attend<context, causal>(dropped, here, q, k, v);
+  return internals::attend<internals::or_tried(context), causal>(dropped, here, q, k, v);
 }
 /// The same over the keys where seen[batch, keys], whole numbers, is not zero: padding. A query that sees no key gives
 /// zeros.
 template <bool causal = false, Context context = Context::none, Distributed Q, Distributed K, Distributed V,
           Distributed S>
 constexpr auto masked_attention(const Q& q, const K& k, const V& v, const S& seen, double dropped = 0, Here here = {}) {
-  return internals::attend<context, causal>(dropped, here, q, k, v, seen);
+  return internals::attend<internals::or_tried(context), causal>(dropped, here, q, k, v, seen);
 }
 /// The same among documents that are packed one behind the other, without padding: a query sees the keys whose document
 /// is its own. documents[batch, sequence]: whole numbers, the same in one document and others in the next, as
@@ -295,7 +304,7 @@ template <bool causal = true, Context context = Context::none, Distributed Q, Di
           Distributed D>
 constexpr auto document_attention(const Q& q, const K& k, const V& v, const D& documents, double dropped = 0,
                                   Here here = {}) {
-  return internals::attend<context, causal>(dropped, here, q, k, v, documents, documents);
+  return internals::attend<internals::or_tried(context), causal>(dropped, here, q, k, v, documents, documents);
 }
 /// Causal attention of queries that begin at `position`, a whole number, over all positions that k and v have room for:
 /// what is generated token by token. The result of a query that stands behind all of them is no number.

@@ -6,27 +6,11 @@
 #include <parallel/graph/applications.hpp>
 #include <parallel/graph/recomputation.hpp>
 #include <parallel/graph/trace.hpp>
+#include <parallel/meta/tried_words.hpp>
 #include <parallel/operation/attention.hpp>
 
 namespace parallel::internals::trying {
 
-#ifdef PARALLEL_TRIED
-inline constexpr bool tries = true;
-inline constexpr std::string_view words = PARALLEL_TRIED;
-#else
-inline constexpr bool tries = false;
-inline constexpr std::string_view words{};
-#endif
-
-/// Whether a word is asked for: they are separated by semicolons.
-constexpr bool has(std::string_view word, std::string_view name = {}) {
-  const std::size_t size = word.size() + name.size();
-  for (std::size_t at = 0; at + size <= words.size(); ++at)
-    if ((at == 0 || words[at - 1] == ';') && (at + size == words.size() || words[at + size] == ';') &&
-        words.substr(at, word.size()) == word && words.substr(at + word.size(), name.size()) == name)
-      return true;
-  return false;
-}
 /// "states data", "gradients data", "parameters data": `AllStored<Program, Stored<data, Zero::states>>` and so on,
 /// where an input is split on an axis of this name; "parameters host" everywhere. Not beside other words of the program
 /// that they do not go with.
