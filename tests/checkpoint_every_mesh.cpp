@@ -31,7 +31,7 @@ std::vector<double> train(const Graph& graph, const Mesh& mesh, const std::strin
 template <int factor, Dim layers>
 void check_kept(const std::vector<Mesh>& all) {
   constexpr int saved = 2, steps = 4;
-  const std::vector<Graph> stored = stages<every_mesh::Step<factor, layers, Context::gathered, 1>>();
+  const std::vector<Graph> stored = stages<every_mesh::Step<factor, layers, Context::gathered, Order::contiguous, 1>>();
   const Mesh alone{data = 1};
   const kept::Folder of_one, nothing;
   const std::vector<double> one = train(stored[0], alone, of_one.path, steps, saved), rest = kept::behind(one, saved);

@@ -112,7 +112,7 @@ struct Program {
       case 10:
         return apply(operation::concatenate,
                      {apply(operation::multiply, {part(x, 0, 0, 4), part(x, 0, 4, 8)}), part(x, 0, 0, 4)}, {0});
-      case 11: return apply(operation::layer_norm, {x, bias, any(1)}, {}, 0.1);
+      case 11: return apply(operation::layer_norm, {x, bias, any(1)}, {}, 0.09);
       case 12: return apply(operation::transpose, {x}, {1, 0});
       case 13: return scaled(apply(operation::multiply, {apply(operation::silu, {x}), y}), 0.5);  // a gate
       case 14: return scaled(apply(operation::square, {apply(operation::relu, {sum(x, bias)})}), 0.2);
