@@ -33,6 +33,7 @@ SHOWN = """(() => {
     linked: getComputedStyle(document.getElementById("to-links")).display !== "none",
     placed: number("#arena-box rect.bar"), blocks: number("#tensor-box .block"), options: number("#tensor option"), images: number("img"),
     beside: document.getElementById("notes").textContent.includes("Beside the program all ranks compare"),
+    inputs: document.getElementById("notes").textContent.includes(" of inputs before steps 1, 2, 4, 8 and so on"),
   };
 })()"""
 
@@ -58,7 +59,7 @@ def expected(plan):
         "links": 2 * sum(i == 0 or links[i - 1][1:] != link[1:] for i, link in enumerate(links)), "linked": bool(links),
         "busiest": ["rank 1"] if links else [],
         "placed": len(plan["memory"]["allocations"]),
-        "beside": plan["agreement"]["counter"]["calls"] > 0,
+        "beside": plan["agreement"]["counter"]["calls"] > 0, "inputs": plan["agreement"]["inputs"]["calls"] > 0,
     }
 
 
