@@ -117,8 +117,12 @@ def main():
         faults += check("one run", shown, {"runs": ["first"], "overflow": 0, "charts": ["loss", *BASE], "curves": 1, "planned": 1, "no_numbers": 0, "cursors": 0})
         faults += check("one run", {"detail": shown["details"]["loss"][0]}, {"detail": f"first: {said(first[-1]['loss'])} at step {first[-1]['step']}"})
         program = train("second", "--epochs", "4")
+        while not rows_of(runs / "second") and program.poll() is None:
+            time.sleep(0.001)
+        program.send_signal(signal.SIGSTOP)  # so that it is not over before the page looks
         wait(browser, f"{SHOWN}.runs.includes('second')")
         faults += check("while it runs", {"runs": program.poll() is None}, {"runs": True})
+        program.send_signal(signal.SIGCONT)
         program.wait()
         second = rows_of(runs / "second")
         wait(browser, steps_are(first[-1]["step"], second[-1]["step"]))
