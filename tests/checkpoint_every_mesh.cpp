@@ -1,32 +1,10 @@
 // A training that is kept on any mesh up to eight ranks, stored in some way, goes on there with the same bits, and
 // correctly on one rank and on the next mesh, stored in another way; and there from one rank.
-#include "every_mesh.hpp"
-#include "kept.hpp"
+#include "every_mesh_kept.hpp"
 
 namespace {
 
 using namespace every_mesh;
-
-/// Losses up to a step, after going on from what the folder has; saves behind `save_behind` steps. Those of all ranks
-/// are alike.
-std::vector<double> train(const Graph& graph, const Mesh& mesh, const std::string& folder, int steps, int save_behind) {
-  std::vector<std::vector<double>> losses(static_cast<std::size_t>(mesh.ranks()));
-  run_threads(mesh.ranks(), [&](Threads& world) {
-    const OwnedPlan plan = derive(
-        graph, graph.stages == nullptr ? mesh : mesh.on_stage(mesh.coordinate(world.rank(), graph.stages)), {}, {});
-    Parameters parameters(*plan, world.rank(), 5);
-    Trainer<Threads, CpuDouble> step(*plan, world, parameters, Momentum::Hyperparameters{.weight_decay = 0.1}, 3);
-    Checkpoints checkpoints(world, folder);
-    const Resumed from = checkpoints.resume(step.executor());
-    ten_steps::set_inputs(*plan, step.executor());
-    for (std::int64_t i = from.step; i < steps; ++i) {
-      losses[static_cast<std::size_t>(world.rank())].push_back(step.step(1e-2).loss);
-      if (i + 1 == save_behind) checkpoints.save(step.executor(), i + 1);
-    }
-  });
-  for (const auto& other : losses) CHECK(other == losses[0]);
-  return losses[0];
-}
 
 template <int factor, Dim layers>
 void check_kept(const std::vector<Mesh>& all) {

@@ -100,7 +100,8 @@ struct Program {
       case 8: result = apply(operation::softmax, {x}, {pick(2)}); break;
       case 9: {
         const int gain = any(1), shift = any(1);
-        if (rank_of(gain) == 1 && rank_of(shift) == 1) result = apply(operation::layer_norm, {x, gain, shift}, {}, 0.09);
+        if (rank_of(gain) == 1 && rank_of(shift) == 1)
+          result = apply(operation::layer_norm, {x, gain, shift}, {}, 0.09);
         break;
       }
     }
