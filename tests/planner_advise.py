@@ -169,6 +169,12 @@ def contexts(test):
         expected[""] = expected[f"Context::{word}"]
         if found != expected:
             test.fault(f"of Context::{word} the advice has {found}, the plans {expected}")
+    # an order of positions is a part of the shape
+    (test.folder / "zigzag.cpp").write_text(AROUND.replace("WORD", "ring").replace("512 / sequence", "512 / zigzag(sequence)"))
+    plan = json.loads(test.plan(test.folder / "zigzag.cpp", "--mesh", "sequence=4", "--json"))
+    shape = next(m["shape"] for m in plan["members"] if m["role"] == "input")
+    if shape != [{"size": 2, "axes": []}, {"size": 512, "axes": ["sequence"], "order": {"how": "zigzag", "axis": "sequence"}}, {"size": 64, "axes": []}]:
+        test.fault(f"an input in zigzag has the shape {shape}")
     # what another context needs to fit is tried beside it
     least = min(plan["memory"]["peak"] for plan in written.values())
     says = test.plan(test.folder / "gathered.cpp", *machine, "--advise", 4, "--memory", least - 1)

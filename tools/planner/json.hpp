@@ -44,7 +44,10 @@ inline Json json(const Type& type) {
   for (const Dim& d : type.layout.dims) {
     Json split = Json::array();
     for (const Axis* a : d) split.push_back(words(a->text()));
-    shape.push_back({{"size", d.size}, {"axes", split}});
+    Json dim{{"size", d.size}, {"axes", split}};
+    if (d.ordered())
+      dim["order"] = {{"how", d.order == Order::zigzag ? "zigzag" : "cyclic"}, {"axis", words(d.ordered_for->text())}};
+    shape.push_back(dim);
   }
   for (const Placed& p : type.layout.others)
     placements.push_back({{"axis", words(p.axis->text())}, {"placement", text(p.placement)}});

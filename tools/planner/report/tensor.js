@@ -12,7 +12,10 @@ const coordinates = (plan, rank) => {
 
 function axisWords(tensor, axis) {
   const dim = tensor.shape.findIndex((d) => d.axes.includes(axis));
-  if (dim >= 0) return "Split<" + dim + ">: each rank holds its slice of dimension " + dim;
+  if (dim >= 0) {
+    const order = tensor.shape[dim].order;
+    return "Split<" + dim + ">: each rank holds its slice of dimension " + dim + (order ? ", whose elements stand in " + order.how + " order for " + order.axis : "");
+  }
   const placed = tensor.placements.find((p) => p.axis === axis);
   if (!placed) return "Invariant: every rank holds the whole and does the same with it";
   if (placed.placement === "Broadcast") return "Broadcast: every rank holds the whole and uses it differently, so its gradient is a pending sum";
