@@ -1,6 +1,7 @@
 // What tools/plan advises: every mesh and schedule of so many ranks in the order of predicted steps, what does not fit,
 // and why.
 #include <limits>
+#include <map>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -21,6 +22,17 @@ namespace {
 
 using Gpt =
     Accumulate<8, Training<pipelines::Gpt<float>, AdamW, pipelines::Tokens, pipelines::Tokens, pipelines::Tokens>>;
+
+template <Context how>
+struct Around {
+  Parameter<float, Shape<16, 3, 4, 4>> qkv{normal(0.1)};
+  constexpr auto operator()(Distributed auto x) const {
+    const auto all = matmul(x, qkv);
+    return mean(square(attention<true, how>(take<2, 0>(all), take<2, 1>(all), take<2, 2>(all))));
+  }
+};
+template <Context how>
+using Attended = Training<Around<how>, Sgd, Tensor<float, Shape<2, 64 / sequence, 16>>>;
 
 void ask(Advice& advice, const Graph& graph, const Question& question) {
   planner::advise(advice, graph, {&data, &tensor, &stage}, {}, question);
@@ -133,6 +145,42 @@ TEST_CASE("why a mesh is where it is") {
   }
   CHECK(any);
   CHECK(small.candidates[0].fits);
+}
+
+TEST_CASE("other contexts are tried, and beside them what is stored where they do not fit alone") {
+  const std::map<std::string, Graph> graphs{{"context gathered", build<Attended<Context::gathered>>()},
+                                            {"context ring", build<Attended<Context::ring>>()},
+                                            {"context ulysses", build<Attended<Context::ulysses>>()}};
+  const std::vector<const Axis*> axes{&sequence};
+  for (const auto& [own, graph] : graphs) {
+    const auto asked = [&](Advice& advice, const Question& question) {
+      std::vector<std::string> all;
+      planner::advise(advice, graph, axes, {}, question, [&](const std::string& words, auto f) {
+        all.push_back(words);
+        const auto at = words.find("context ");
+        f(at == std::string::npos ? graph : graphs.at(words.substr(at)), axes, std::vector<GraphView>{});
+      });
+      std::sort(all.begin(), all.end());
+      CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+      return all;
+    };
+    Advice ample, none;
+    CHECK(asked(ample, {4, machines::dgx_a100}) == std::vector<std::string>{"context gathered", "context ring",
+                                                                            "context ulysses", "gradients sequence",
+                                                                            "parameters sequence", "states sequence"});
+    for (const auto& [words, other] : graphs) {
+      const std::string annotation = "Context::" + words.substr(words.find(' ') + 1);
+      const auto found = std::find_if(ample.candidates.begin(), ample.candidates.end(),
+                                      [&](const Candidate& c) { return c.with == annotation; });
+      REQUIRE(found != ample.candidates.end());
+      CHECK(found->step.seconds == predict(other, Mesh{sequence = 4}, machines::dgx_a100).seconds);
+    }
+    const std::vector<std::string> tight = asked(none, {4, machines::dgx_a100, 1});
+    for (const auto& entry : graphs)
+      for (const char* stored : {"", "states sequence;", "gradients sequence;", "parameters sequence;"})
+        CHECK(std::count(tight.begin(), tight.end(), stored + entry.first) == 1);
+  }
+  CHECK(planner::context_trials(build<Gpt>()).empty());  // no axis of it splits a sequence
 }
 
 TEST_CASE("advice as text and as JSON") {

@@ -162,24 +162,18 @@ def contexts(test):
     written = {word: json.loads(test.plan(test.folder / f"{word}.cpp", *machine, "--mesh", "sequence=4", "--json")) for word in words}
     if len({plan["memory"]["peak"] for plan in written.values()}) != 3 or len({plan["seconds"] for plan in written.values()}) != 3:
         test.fault("the three contexts cost the same")
-    for word in ("gathered", "ulysses"):
-        advice = json.loads(test.plan(test.folder / f"{word}.cpp", *machine, "--advise", 4, "--memory", "80GB", "--json"))
-        found = {row["with"]: (row["seconds"], row["memory"]) for row in advice["candidates"] if "Stored" not in row["with"]}
-        expected = {f"Context::{other}": (plan["seconds"], plan["memory"]["peak"]) for other, plan in written.items()}
-        expected[""] = expected[f"Context::{word}"]
-        if found != expected:
-            test.fault(f"of Context::{word} the advice has {found}, the plans {expected}")
+    advice = json.loads(test.plan(test.folder / "gathered.cpp", *machine, "--advise", 4, "--memory", "80GB", "--json"))
+    found = {row["with"]: (row["seconds"], row["memory"]) for row in advice["candidates"] if "Stored" not in row["with"]}
+    expected = {f"Context::{word}": (plan["seconds"], plan["memory"]["peak"]) for word, plan in written.items()}
+    expected[""] = expected["Context::gathered"]
+    if found != expected:
+        test.fault(f"the advice has {found}, the plans {expected}")
     # an order of positions is a part of the shape
     (test.folder / "zigzag.cpp").write_text(AROUND.replace("WORD", "ring").replace("512 / sequence", "512 / zigzag(sequence)"))
     plan = json.loads(test.plan(test.folder / "zigzag.cpp", "--mesh", "sequence=4", "--json"))
     shape = next(m["shape"] for m in plan["members"] if m["role"] == "input")
     if shape != [{"size": 2, "axes": []}, {"size": 512, "axes": ["sequence"], "order": {"how": "zigzag", "axis": "sequence"}}, {"size": 64, "axes": []}]:
         test.fault(f"an input in zigzag has the shape {shape}")
-    # what another context needs to fit is tried beside it
-    least = min(plan["memory"]["peak"] for plan in written.values())
-    says = test.plan(test.folder / "gathered.cpp", *machine, "--advise", 4, "--memory", least - 1)
-    if " and Context::" not in says:
-        test.fault(f"with {least - 1} bytes it says {says}")
 
 
 def remedies(test):
