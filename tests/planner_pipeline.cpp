@@ -90,16 +90,16 @@ planner::RankRecord recorded(const Plan& plan, const Vector<Span>& spans, double
 
 TEST_CASE("the tree of a stage has the parts of its work") {
   CHECK(
-      headings(*on_stage(schedules::one_forward_one_backward, Mesh{stage = 2}, 1)) ==
+      headings(on_stage(schedules::one_forward_one_backward, Mesh{stage = 2}, 1)) ==
       "8 micro-batches, F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7\nforward\n<- receive\nlayers 4-7, 4 times\nbackward\n"
       "layers 4-7, 4 times, the last first\n-> send\nafter the 8 micro-batches, once: what they added up\nbackward\nforward\noptimizer\n");
   CHECK(
-      headings(*on_stage(schedules::interleaved<2>, Mesh{stage = 2}, 0)) ==
+      headings(on_stage(schedules::interleaved<2>, Mesh{stage = 2}, 0)) ==
       "8 micro-batches, F0a F1a F0b F1b F2a B0b F3a B1b F2b B0a F3b B1a F4a B2b F5a B3b F4b B2a ... B7a\n"
       "forward of chunk a\nlayers 0-1, 2 times\n-> send\nbackward of chunk a\n<- receive\nlayers 0-1, 2 times, the last first\n"
       "forward of chunk b\n<- receive\nlayers 4-5, 2 times\n-> send\nbackward of chunk b\n<- receive\nlayers 4-5, 2 times, the last first\n-> send\n"
       "after the 8 micro-batches, once: what they added up\nbackward\nforward\noptimizer\n");
-  const std::string apart = headings(*on_stage(schedules::zero_bubble_h1, Mesh{stage = 4}, 1));
+  const std::string apart = headings(on_stage(schedules::zero_bubble_h1, Mesh{stage = 4}, 1));
   CHECK(
       apart.find(
           "\nforward\n<- receive\nlayers 2-3, 2 times\n-> send\nbackward\n<- receive\nlayers 2-3, 2 times, the last first\n-> send\nweight\nlayers 2-3, ") !=
@@ -124,7 +124,7 @@ TEST_CASE("why a stage sends and receives") {
 TEST_CASE("a lock of a stage is read as it was written") {
   std::vector<planner::Lock> locks;
   for (int k = 0; k < 2; ++k)
-    locks.push_back(planner::lock_of(*on_stage(schedules::interleaved<2>, Mesh{stage = 2}, k), "Program"));
+    locks.push_back(planner::lock_of(on_stage(schedules::interleaved<2>, Mesh{stage = 2}, k), "Program"));
   const std::string words = planner::written(locks);
   CHECK(words.find("\n[Program on stage=2; stage 1]\nschedule  interleaved<2>  layers 2-3,6-7  F0a F1a F0b B0b ") !=
         std::string::npos);
@@ -133,8 +133,7 @@ TEST_CASE("a lock of a stage is read as it was written") {
   CHECK(read[1].mesh == "stage=2");
   CHECK(planner::difference(read, locks) == "");
   const std::string differs = planner::difference(
-      read,
-      {locks[0], planner::lock_of(*on_stage(schedules::one_forward_one_backward, Mesh{stage = 2}, 1), "Program")});
+      read, {locks[0], planner::lock_of(on_stage(schedules::one_forward_one_backward, Mesh{stage = 2}, 1), "Program")});
   CHECK(differs.starts_with("[Program on stage=2; stage 1]\n"));
   CHECK(differs.find("schedule  one_forward_one_backward  layers 4-7  F0 B0 F1 B1 ") != std::string::npos);
 }
@@ -162,7 +161,7 @@ TEST_CASE("a run is laid over the plan of each rank's stage") {
       plans.push_back(plan_of(graph, mesh, rank));
       records.push_back(planner::read_record(file, rank));
       CHECK(planner::lay(*plans.back(), records.back()).differs == "");
-      CHECK(planner::lay(*plan_of(graph, mesh, 3 - rank), records.back()).differs != "");  // on the other stage
+      CHECK(planner::lay(plan_of(graph, mesh, 3 - rank), records.back()).differs != "");  // on the other stage
       std::filesystem::remove(records.back().file);
     }
     for (std::size_t k = 0; k < 4; ++k) stages.emplace_back(&*plans[k], &records[k]);
