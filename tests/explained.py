@@ -133,6 +133,23 @@ CASES = [  # (program, what stands in the row)
     (beside("using More = Training<Model, Stale<1, AdamW>, X, X>;"), "its header is not included"),
     (of_model("x + zeros<float, Shape<32 / data, 16>>() - y"), "begin a Parameter; a tensor"),
     (of_model("mean(x, {1, 2}) - y"), "stand in `<>`"),
+    (of_model("x.to<On<data, Invariant>>() - y"), "operations are functions, not members"),
+    (of_model("x.mean<1>() - y"), "operations are functions, not members"),
+    (of_model("to<On<data, Replicate>>(x) - y"), "placements are"),
+    (of_model("to<On<data, Shard<0>>>(x) - y"), "placements are"),
+    (beside("Parameter<float, Shape<16, 64>, On<tensor, Sharded>> w;"), "placements are"),
+    ("#define update(x, y) ((x) -= (y))\n#include <parallel/model/averaged.hpp>\n" + beside(PLAN), "a macro of yours"),
+    ("#define update(x) ((x) *= 2)\n#include <parallel/model/averaged.hpp>\n" + of_model("cubed(x)"), "a macro of yours"),
+    ("#define exponential 2\n#include <parallel/model/averaged.hpp>\n" + beside(PLAN), "a macro of yours"),
+    (beside("void f() {\n  struct Inner { constexpr auto operator()(Distributed auto x) const { return mean(x); } };\n"
+            "  static_cast<void>(derive<Training<Inner, AdamW, X>>(Mesh{data = 2}));\n}"), "a struct within a function can have no templates"),
+    (beside("void f() {\n  struct Inner { template <class T> constexpr auto operator()(const T& x) const { return mean(x); } };\n"
+            "  static_cast<void>(derive<Training<Inner, AdamW, X>>(Mesh{data = 2}));\n}"), "a struct within a function can have no templates"),
+    (beside("template <class T> struct Network { Parameter<T, Shape<16>> w; };\nusing More = Training<Network, AdamW, X, X>;\nconstexpr auto& p = plan<More, Mesh{data = 2}>;"),
+     "a model is a type"),
+    (beside("void f() { Eager<Threads, Cpu> eager(1); }"), "its header is not included"),
+    (beside("void f() { Eager eager(1); }"), "its header is not included"),
+    (beside("void f() { Eagerly<Step, Threads, Cpu> eager(1); }"), "its header is not included"),
 ]
 
 RUN = """constexpr auto train = plan<Step, Mesh{data = 2}>;
@@ -194,6 +211,8 @@ RUNS = [  # the same, with the headers of a run
     (USING + OWN + "constexpr void cap_gradient(const Gradient& g) { g.give(0, own::cap, {g.operand(0)}); }\n", "which changes what it is given"),
     (USING + OWN + "constexpr void cap_gradient(const Gradient&) {}\nconstexpr Operation capped{.name = \"capped\", .gradient = cap_gradient};\n", "which changes what it is given"),
     (USING + OWN + "constexpr Type cap_shape(const Arguments& a) { return a.types[0]; }\nconstexpr Operation capped{.name = \"capped\", .shape = cap_shape};\n", "a `.shape` gives a Shaped"),
+    (USING + OWN.replace("constexpr Operation", "inline const Operation") + "constexpr auto capped(Distributed auto x, Here here = {}) { return Apply<own::cap>{}(here, x); }\n"
+     + MODEL.replace("x + bias - y", "capped(x) - y") + PLAN, "lacks `constexpr`"),
     (running("step.step(rate(3));"), "a schedule is asked by its name"),
     (running("step.step(WarmedUp{3, rate}(3));"), "a schedule is asked by its name"),
     (running("checkpoints.save(step);"), "a checkpoint is of what trains"),
@@ -291,6 +310,7 @@ def main(root, compilers):
     if "`run_threads(4, [&](Threads& world) { train(world); })`" not in said:
         faults.append(f"of code in a row it says: {said}")
     for other in ["no matching function for call to 'f(std::vector<int>)'\n    3 | f(std::vector<int>{});", "expression is not assignable\n f() = 3;",
+                  "expected expression\n  F\nv.cpp:1:9: note: expanded from macro 'F'",
                   "'keep' is not a member of 'Foo'", "operands to '?:' have different types 'int' and 'const char*'"]:
         if "has no row" not in explain(root, f"v.cpp:3:1: error: {other}\n")[1]:
             faults.append(f"of '{other}', which is not about the library, it says: {explain(root, f'v.cpp:3:1: error: {other}')}")
