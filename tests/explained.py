@@ -211,8 +211,8 @@ RUNS = [  # the same, with the headers of a run
     (USING + OWN + "constexpr void cap_gradient(const Gradient& g) { g.give(0, own::cap, {g.operand(0)}); }\n", "which changes what it is given"),
     (USING + OWN + "constexpr void cap_gradient(const Gradient&) {}\nconstexpr Operation capped{.name = \"capped\", .gradient = cap_gradient};\n", "which changes what it is given"),
     (USING + OWN + "constexpr Type cap_shape(const Arguments& a) { return a.types[0]; }\nconstexpr Operation capped{.name = \"capped\", .shape = cap_shape};\n", "a `.shape` gives a Shaped"),
-    (USING + OWN.replace("constexpr Operation", "inline const Operation") + "constexpr auto capped(Distributed auto x, Here here = {}) { return Apply<own::cap>{}(here, x); }\n"
-     + MODEL.replace("x + bias - y", "capped(x) - y") + PLAN, "lacks `constexpr`"),
+    (USING + OWN.replace("constexpr", "inline const").replace("same_shape", "same_shape, .signatures = operation::nonlinear_table, .element_by_element = 1") + "constexpr auto capped(Distributed auto x, Here here = {}) { return Apply<own::cap>{}(here, x); }\n"
+     + MODEL.replace("x + bias - y", "capped(x) - y") + PLAN.replace("Step", "Evaluation<Model, X, X>"), "types have constants"),
     (running("step.step(rate(3));"), "a schedule is asked by its name"),
     (running("step.step(WarmedUp{3, rate}(3));"), "a schedule is asked by its name"),
     (running("checkpoints.save(step);"), "a checkpoint is of what trains"),
