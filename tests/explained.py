@@ -317,6 +317,12 @@ def main(root, compilers):
                   "'keep' is not a member of 'Foo'", "operands to '?:' have different types 'int' and 'const char*'"]:
         if "has no row" not in explain(root, f"v.cpp:3:1: error: {other}\n")[1]:
             faults.append(f"of '{other}', which is not about the library, it says: {explain(root, f'v.cpp:3:1: error: {other}')}")
+    said = explain(root, "error: templates cannot be declared inside of a local class\n")[1]  # clang says no place, and here nothing follows
+    if not said.startswith("the program:?: ") or "put the model outside of the function" not in said:
+        faults.append(f"of an error without a place it says: {said}")
+    said = explain(root, "".join(f"/x/include/parallel/{name}.hpp:1:1: error: expected expression\n" for name in "ab"))[1]
+    if said.count("has no row") != 2:
+        faults.append(f"of errors that no line of a program leads to it says: {said}")
     linker = "ld: undefined reference to `main'\ncollect2: error: ld returned 1 exit status\n"
     if explain(root, linker) != (0, linker):
         faults.append(f"of a linker's error it says: {explain(root, linker)}")
