@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
 // backward               data         4            4      4.2 KiB    4.2 KiB
 // optimizer              tensor       1            1      8 B        8 B
 // counter of steps       data+tensor  1            1      16 B       24 B
+// inputs at steps 2^k    data+tensor  1            1      128 B      96 B
 // per run and rank
 // agreement at start     data+tensor  2            2      32 B       48 B
 // agreement at end       data+tensor  1            1      16 B       24 B

@@ -100,11 +100,11 @@ void check(const Plan& plan) {
 
 TEST_CASE("buckets fill as gradients appear, and begin when they are full") {
   check(plan<Step, Mesh{data = 2}>);
-  check(*derive<Step>(Mesh{data = 4, sequence = 2}));
+  check(derive<Step>(Mesh{data = 4, sequence = 2}));
 }
 TEST_CASE("with micro-batches they begin behind the last of these") {
   using Accumulated =
       Accumulate<2, Training<Network, AdamW, Tensor<int, Shape<4 / data, 4>>, Tensor<int, Shape<4 / data, 4>>>>;
-  const std::vector<Bucket> all = buckets(*derive<Accumulated>(Mesh{data = 2}));
+  const std::vector<Bucket> all = buckets(derive<Accumulated>(Mesh{data = 2}));
   CHECK(all.size() == 2);
 }

@@ -70,6 +70,8 @@ READING, NOT_COPIED, NO_RANGE = "a parameter is read by the plan", "Parameters a
 WHOLE_STEP = "a trainer's call is the whole step"
 READ, BYTES = "a view is read as numbers that no tensor has", "which are no bytes"
 SAMPLES, ENDS, AHEAD, KEPT = "the options of a Sampler", "the option of TokenWindows", "how many batches a Prefetch", "the options of Checkpoints"
+ORDER, WRITES, UNKEPT, INDICES = "an order is of an axis", "get writes a whole tensor", "a plan that nobody keeps", "no gradient that can be wanted"
+MASK, DOCUMENTS, SAMPLED = "masked_attention takes a mask", "document_attention takes the number", "not of the samples"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
 REFUSED = [
     ('parameters.get("w");', READING),
@@ -141,6 +143,17 @@ REFUSED = [
     ('save_weights(parameters, "file");', WRITTEN),
     ('save_weights(e, "file", WeightTable{});', WRITTEN),
     ('save_weights(world, "file", e, WeightTable{});', WRITTEN),
+    ("using Made = Tensor<float, Shape<zigzag(8 / data), 4>>; Made made;", ORDER),
+    ("using Made = Tensor<float, Shape<cyclic(8), 4>>; Made made;", ORDER),
+    ('auto made = e.get("w");', WRITES),
+    ('step.executor().get("w");', WRITES),
+    ("const Plan& made = *derive<Step>(two);", UNKEPT),
+    ("auto& made = *derive<Step>(two);", UNKEPT),
+    ("Wanted<int, Shape<8>> made;", INDICES),
+    ("auto q = eager.tensor<float, Shape<1, 4, 2, 4>>(x); auto made = masked_attention(q, q, q);", MASK),
+    ("auto q = eager.tensor<float, Shape<1, 4, 2, 4>>(x); auto made = document_attention(q, q, q);", DOCUMENTS),
+    ("Sampler made(x, 8);", SAMPLED),
+    ("Sampler made(x);", SAMPLED),
     ("Sampler made(100);", SAMPLER),
     ("Sampler made(100, 48, 3);", SAMPLER),
     ("Sampler made(100, 48, {.shuffle = true}); Sampler other(100, 48, {.seed = 3, .drop_last = true});", SAMPLES),

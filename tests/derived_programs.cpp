@@ -149,7 +149,7 @@ class Making {
       if (graph_.nodes[n].operation == &operation::move) tell(graph_.nodes[n], program_.derived(n));
     for (Made::Result& op : made_.ops) std::sort(op.free.begin(), op.free.end());
     try {
-      call(*derive(fuse(graph_), mesh_, {}, {}));
+      call(derive(fuse(graph_), mesh_, {}, {}));
     } catch (const MeshRefused& refused) {
       made_.planned = refused.what();
     }

@@ -115,7 +115,7 @@ inline constexpr Mesh mesh{data = 2, tensor = 2};
 
 template <class Model>
 std::vector<std::string> names() {
-  return Parameters::names(*derive<Step<Model>>(mesh));
+  return Parameters::names(derive<Step<Model>>(mesh));
 }
 template <class Model>
 std::vector<double> losses() {

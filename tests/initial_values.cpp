@@ -88,7 +88,7 @@ std::vector<Array> first_values(const Plan& plan, int rank) {
 }
 template <class T, class Program>
 void check_slices() {
-  const std::vector<Array> master = first_values<T>(*derive<Program>(Mesh{tensor = 1}), 0);
+  const std::vector<Array> master = first_values<T>(derive<Program>(Mesh{tensor = 1}), 0);
   for (const Mesh& mesh :
        {Mesh{tensor = 2}, Mesh{tensor = 4}, Mesh{data = 2, tensor = 2}, Mesh{tensor = 2, data = 4}}) {
     const OwnedPlan plan = derive<Program>(mesh);

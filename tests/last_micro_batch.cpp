@@ -101,10 +101,10 @@ Machine machine(double sending) {
 }  // namespace
 
 TEST_CASE("they start in the last micro-batch alone, a layer at a time") {
-  CHECK(starts(*derive<Step<3>>(Mesh{data = 2})) == std::vector(layers, 2));
-  CHECK(starts(*derive<Step<2, Recompute<2>>>(Mesh{data = 2})) == std::vector(layers, 1));
-  CHECK(starts(*derive<Step<1>>(Mesh{data = 2})) == std::vector(layers, 0));
-  CHECK(starts(*derive<Step<3>>(Mesh{})).empty());  // one rank has nothing to complete
+  CHECK(starts(derive<Step<3>>(Mesh{data = 2})) == std::vector(layers, 2));
+  CHECK(starts(derive<Step<2, Recompute<2>>>(Mesh{data = 2})) == std::vector(layers, 1));
+  CHECK(starts(derive<Step<1>>(Mesh{data = 2})) == std::vector(layers, 0));
+  CHECK(starts(derive<Step<3>>(Mesh{})).empty());  // one rank has nothing to complete
   const OwnedPlan plan = derive<Step<3>>(Mesh{data = 2});
   CHECK(plan->backward.calls(all_reduce(data)) == layers);
   CHECK(plan->backward.messages(all_reduce(data)) == 4 * layers * size * size);
@@ -137,7 +137,7 @@ TEST_CASE("all but the last lie under the layer before") {
   const double at_once = simulate(*plan, machine(1e-9)).seconds;
   CHECK(simulate(*plan, machine(0.5)).seconds == doctest::Approx(at_once + 0.5).epsilon(1e-3));
   // as where each layer of one micro-batch is
-  const Overlap one = overlap(simulate(*derive<Step<1>>(Mesh{data = 2}), machine(0.5)));
+  const Overlap one = overlap(simulate(derive<Step<1>>(Mesh{data = 2}), machine(0.5)));
   CHECK(one.under_computation == doctest::Approx(some.under_computation).epsilon(1e-3));
 }
 

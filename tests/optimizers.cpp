@@ -104,6 +104,14 @@ constexpr bool keeps = planned<Optimizer>.memory.of(Use::optimizer_state) ==
 static_assert(keeps<Sgd> && keeps<Momentum> && keeps<Nesterov> && keeps<Adam> && keeps<AdamW> && keeps<Lion>);
 static_assert(planned<Sgd>.memory.of(Use::optimizer_state) == 0);
 
+/// Somebody's own, who left its numbers away.
+inline constexpr Operation descend{.name = "descend", .updates = true};
+struct Descent {
+  static constexpr void update(Update& u) {
+    u.replace(descend, {u.parameter()}, {u.gradient(), u.factor()}, {"learning_rate"});
+  }
+};
+
 template <class Hyperparameters>
 concept HasMomentum = requires {
   Hyperparameters{.momentum = 0.9};
@@ -145,6 +153,9 @@ TEST_CASE("a braced list is AdamW's, and no other optimizer takes it") {
   CHECK_THROWS_WITH_AS(make(derive<Step<Adam>>(Mesh{data = 1})),
                        doctest::Contains("another optimizer's than the program's, which updates by adam"), Misuse);
   CHECK_THROWS_AS(make(derive<Step<Sgd>>(Mesh{data = 1})), Misuse);
+  CHECK_THROWS_WITH_AS(make(derive<Step<Descent>>(Mesh{data = 1})),
+                       doctest::Contains("the program's is none of these and reads no beta1; give yours a struct"),
+                       Misuse);
 }
 TEST_CASE("what is updated takes the place of its own operand") {
   optimizer_steps::each([]<class Optimizer>(Optimizer) {

@@ -149,20 +149,28 @@ TEST_CASE("a communicator is used by its own rank's thread, a trainer by one thr
     Trainer<Threads, Cpu> trainer(local, world, parameters, {.learning_rate = 1e-2}, 1);
     trainer(x, y);
     std::thread([&] { trainer(x, y); }).join();  // another thread, but not at once
-    std::atomic<bool> done = false;
-    const auto steps = [&] {
-      const std::string said = said_by([&] {
-        for (int i = 0; i < 1'000'000 && !done; ++i) trainer.executor().run();
-      });
-      done = true;
-      return said;
+    const auto together = [](auto& one, auto& other) {
+      std::atomic<bool> done = false;
+      const auto steps = [&](auto& executor) {
+        const std::string said = said_by([&] {
+          for (int i = 0; i < 1'000'000 && !done; ++i) executor.run();
+        });
+        done = true;
+        return said;
+      };
+      std::string first, second;
+      std::thread there([&] { first = steps(one); });
+      second = steps(other);
+      there.join();
+      return first + second;
     };
-    std::string first, second;
-    std::thread other([&] { first = steps(); });
-    second = steps();
-    other.join();
-    CHECK(first + second ==
+    CHECK(together(trainer.executor(), trainer.executor()) ==
           "a step of an executor or a trainer is called by two threads at once; let the thread of its rank alone call "
           "it");
+    Trainer<Threads, Cpu> beside(local, world, parameters, {.learning_rate = 1e-2}, 1);
+    beside(x, y);
+    CHECK(together(trainer.executor(), beside.executor()) ==
+          "a step of an executor or a trainer on one communicator is called by two threads at once; let the thread of "
+          "its rank alone call it");
   });
 }

@@ -119,7 +119,7 @@ template <class Program>
 void check_logits(const Given& given) {
   for (const Mesh& mesh : meshes()) {
     INFO(given.name << " on " << text(mesh));
-    CHECK(off(run<float>(*derive<Program>(mesh), given)[0], given.name + "/logits") < 1e-4);
+    CHECK(off(run<float>(derive<Program>(mesh), given)[0], given.name + "/logits") < 1e-4);
   }
 }
 /// The logits of a training that drops: the gradient of the cotangent of Training<Weighed<Logits<Model>>,
@@ -130,7 +130,7 @@ void check_dropped_logits(Given given) {
   given.inputs.insert(given.inputs.begin(), "logits");  // any will do
   for (const Mesh& mesh : meshes()) {
     INFO(given.name << " on " << text(mesh));
-    CHECK(off(run<float>(*derive<Step>(mesh), given).back(), dropped) < 1e-4);
+    CHECK(off(run<float>(derive<Step>(mesh), given).back(), dropped) < 1e-4);
   }
 }
 

@@ -72,5 +72,5 @@ static_assert(
 
 TEST_CASE("the published volume of all 96 layers, at start-up") {
   using namespace published;
-  CHECK(elements_sent(*derive<TrainedBetween<Block<gpt3>, 96, Whole>>(eight), tensor) == 96 * 176'160'768.0);
+  CHECK(elements_sent(derive<TrainedBetween<Block<gpt3>, 96, Whole>>(eight), tensor) == 96 * 176'160'768.0);
 }

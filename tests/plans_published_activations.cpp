@@ -88,8 +88,8 @@ static_assert(static_cast<double>(as_published<Saved::selective, true, eight_ran
 TEST_CASE("the plan made at start-up has as many bytes of activations") {
   constexpr Gpt n = gpt22(Saved::everything, false, published_policy),
                 own = gpt22(Saved::everything, true, Policy::own);
-  CHECK(activations(*derive<Step<n>>(alone)).rest == as_published<Saved::everything, false, alone>);
-  CHECK(activations(*derive<Step<n>>(eight_ranks)).rest == as_published<Saved::everything, false, eight_ranks>);
-  CHECK(activations(*derive<Step<own>>(eight_ranks)).all() ==
+  CHECK(activations(derive<Step<n>>(alone)).rest == as_published<Saved::everything, false, alone>);
+  CHECK(activations(derive<Step<n>>(eight_ranks)).rest == as_published<Saved::everything, false, eight_ranks>);
+  CHECK(activations(derive<Step<own>>(eight_ranks)).all() ==
         bytes22<Saved::everything, true, Policy::own, eight_ranks>.all());
 }

@@ -26,11 +26,11 @@ inline void print_rungs() {
                 static_cast<long long>(p.calls()), size(p.memory.of(Use::parameters)).c_str(),
                 size(p.memory.of(Use::activations)).c_str(), size(p.peak_memory()).c_str());
   };
-  line("[rung 5](tensor.md)", *derive<tensor_parallel::Step>(Mesh{axes::tensor = 4}));
-  line("[rung 6](sequence.md)", *derive<sequence_parallel::Step>(Mesh{axes::tensor = 4}));
+  line("[rung 5](tensor.md)", derive<tensor_parallel::Step>(Mesh{axes::tensor = 4}));
+  line("[rung 6](sequence.md)", derive<sequence_parallel::Step>(Mesh{axes::tensor = 4}));
   line("rung 11", *two);
-  line("[rung 5](tensor.md)", *derive<tensor_parallel::Step>(Mesh{axes::tensor = 8}));
-  line("[rung 6](sequence.md)", *derive<sequence_parallel::Step>(Mesh{axes::tensor = 8}));
+  line("[rung 5](tensor.md)", derive<tensor_parallel::Step>(Mesh{axes::tensor = 8}));
+  line("[rung 6](sequence.md)", derive<sequence_parallel::Step>(Mesh{axes::tensor = 8}));
   line("rung 11, two deep", *deep);
   line("rung 12", *three);
 }
@@ -62,14 +62,14 @@ inline void print_product2(const char* name, int q, int d) {
   using Kept = Linear<float, edge, edge, Gathered::per_pass>;
   using Again = GatheredAgain<Linear<float, edge, edge>>;
   const Mesh mesh = d > 1 ? Mesh{depth = d, row = q, column = q} : Mesh{row = q, column = q};
-  print_product(name, *derive<Alone2<Kept, edge, edge, edge>>(mesh), *derive<Alone2<Again, edge, edge, edge>>(mesh),
+  print_product(name, derive<Alone2<Kept, edge, edge, edge>>(mesh), derive<Alone2<Again, edge, edge, edge>>(mesh),
                 number(d > 1 ? 3.0 * (q - 1) * (d + 1) / (d * q) : 6.0 * (q - 1) / q));
 }
 inline void print_product3(int q) {
   using Kept = Linear3<float, edge, edge, depth, column, Gathered::per_pass>;
   using Again = GatheredAgain<Linear3<float, edge, edge, depth, column>>;
   const Mesh mesh{row = q, column = q, depth = q};
-  print_product("3-D", *derive<Alone3<Kept, edge, edge, edge>>(mesh), *derive<Alone3<Again, edge, edge, edge>>(mesh),
+  print_product("3-D", derive<Alone3<Kept, edge, edge, edge>>(mesh), derive<Alone3<Again, edge, edge, edge>>(mesh),
                 number(6.0 * (q - 1) / (q * q * q)));
 }
 inline void print_products() {

@@ -2,6 +2,7 @@
 // slice has some from the front and some from the back, or every n-th.
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
 #include <parallel/algebra/axis.hpp>
 
@@ -22,6 +23,19 @@ struct Ordered {
 };
 constexpr Ordered zigzag(const Axis& axis) { return {&axis, Order::zigzag}; }
 constexpr Ordered cyclic(const Axis& axis) { return {&axis, Order::cyclic}; }
+/// Of anything else: refused.
+template <class Extent>
+requires(!std::is_convertible_v<const Extent&, const Axis&>) constexpr Extent zigzag(const Extent& e) {
+  static_assert(std::is_void_v<Extent>,
+                "parallel: an order is of an axis, and not of an extent; write 64 / zigzag(sequence)");
+  return e;
+}
+template <class Extent>
+requires(!std::is_convertible_v<const Extent&, const Axis&>) constexpr Extent cyclic(const Extent& e) {
+  static_assert(std::is_void_v<Extent>,
+                "parallel: an order is of an axis, and not of an extent; write 64 / cyclic(sequence)");
+  return e;
+}
 
 namespace internals {
 /// How `size` elements stand for `ranks` slices of one extent, in zigzag of twice as many halves. Within a slice they

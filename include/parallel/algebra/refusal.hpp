@@ -28,7 +28,7 @@ namespace parallel {
   reason(einsum_result, "parallel::einsum: the result has a letter that no operand has; take it out, or give it to an operand", dimension, dimensions) \
   reason(heads_differ, "parallel::attention: the query heads are no multiple of the key and value heads; mend the Shapes", query_heads, key_heads) \
   reason(keys_elsewhere, "parallel::attention: the key and value heads are split by an axis that does not split the query heads before all others, so a rank's keys are not those of its queries; split key heads by the outer axes of the query heads, in their order, or gather keys and values with to<On<axis, Broadcast>>(k)", query_axes, key_axes) \
-  reason(element_types, "parallel: the element types differ; cast one operand, as cast<float>(x), and whole numbers before their mean, mean(cast<float>(x))", left_bytes, right_bytes) \
+  reason(element_types, "parallel: the element types differ; cast one operand to what the other has, as cast<float>(x), or cast<bfloat16>(x) where parameters are so, and whole numbers before their mean, mean(cast<float>(x))", left_bytes, right_bytes) \
   reason(whole_numbers, "parallel: an index, a target or a mask must hold whole numbers; give it the element type int, and its place: embedding(tokens, table), gather<0>(x, places), where(mask, x, y), cross_entropy(logits, target)", bytes) \
   reason(reshaped_axes, "parallel::reshape: it takes extents alone, since how the result lies follows from its operand; leave the axes out, reshape<8, 64>(x), and move what it gives by to<On<axis, Split<0>>>(y)", dimensions) \
   reason(no_permutation, "parallel::transpose: the order names a dimension twice; name every dimension once", dimension, dimensions) \
@@ -48,6 +48,7 @@ namespace parallel {
   reason(has_constructor, "parallel: a model, or a member of one, has a constructor or private members, as containers and smart pointers have; write a plain struct with initializers in braces, Layers<n, Block> for a container, or describe it to Boost.Hana", member) \
   reason(has_virtual, "parallel: a model, or a member of one, has virtual functions, but what a program calls is known while it is compiled; leave virtual out, and make what varies a template argument", member) \
   reason(carried_differs, "parallel: a block of Layers, or a cell of Scan, returns another shape than it takes; a layer, or a step, must keep the shape of what it hands on", dimensions_taken, dimensions_returned) \
+  reason(carried_type, "parallel: a block of Layers, or a cell of Scan, returns another element type than it takes; cast what it returns, as cast<float>(x)", left_bytes, right_bytes) \
   reason(held_elsewhere, "parallel: a value that only some ranks hold (At) meets an operation; bring it to all of them first with to<On<axis, Broadcast>>(x), or let a parameter lie so at rest, Stored<axis, At<0>>", operand) \
   reason(given_pending, "parallel: a parameter or an input cannot be a pending sum (Partial): no rank could fill in its term; leave it Invariant or split it", dimensions) \
   reason(outside_layers, "parallel::Layers: a parameter of a block is used outside its Layers, where it has no one layer; use it within the block", layers) \
@@ -56,7 +57,7 @@ namespace parallel {
   reason(too_many_inputs, "parallel: a program takes at most eight inputs; put several into one tensor", inputs) \
   reason(layers_split, "parallel::Layers: layers are shared out over one axis, the stages of a pipeline; write Layers<n / stage, Block>", layers) \
   reason(staged_twice, "parallel::Layers: layers over stages are applied more than once in a program; apply one Layers<n / stage, Block> once, and leave the axis out of the others", times) \
-  reason(stages_named, "parallel: beside Layers<n / stage, Block> an annotation names the axis of the stages; leave it out: where the rest of a program lives follows from the layers", dimensions) \
+  reason(stages_named, "parallel: beside Layers<n / stage, Block> an annotation names the axis of the stages; leave it out: where the rest of a program lives follows from the layers; or, where that axis splits data, write Layers<n, Block>, whose parameters Stored<axis> shares out", dimensions) \
   reason(held_nowhere, "parallel: a value is At a rank that the mesh has not on the axis; count its ranks from 0, as At<0>, say At<-1> for the last, or give the axis more ranks", extent) \
   reason(no_such_stage, "parallel: a plan is asked of a stage that the mesh does not have; count stages from 0", coordinate, extent) \
   reason(asynchronous, "parallel::Pipelined: in a schedule that updates without waiting (PipeDream) stages have different versions of the weights, but a parameter is used on several; give each stage one of its own, or choose a synchronous schedule", dimensions) \
@@ -109,7 +110,7 @@ namespace parallel {
   reason(collective_called, "parallel: a model calls no collective, since placements say what ranks exchange; leave it out, as a product that adds up what it splits is reduced where it must be, or write to<On<tensor, Invariant>>(x)", dimensions) \
   reason(no_question, "parallel: a plan is not asked like this; name nothing, an axis, a collective or both, as in calls(all_gather(data)), and ask a phase for rows, as in forward.is(...)", arguments) \
   reason(no_member, "parallel: a Parameter is used that is no member of the model, but static, global or local; make it a member", dimensions) \
-  reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>, and about one AllStored<Step, Stored<axis>>, SumsIn<Step, Reduced<T>>, Within<Step, PeakMemory<bytes>> or Accumulate<n, Step>", argument) \
+  reason(not_a_program, "parallel: an argument of a program is out of place; write Training<Model, Optimizer, Tensor...> or Evaluation<Model, Tensor...>, and about one AllStored<Step, Stored<axis>>, SumsIn<Step, Reduced<T>>, Within<Step, PeakMemory<bytes>>, Accumulate<n, Step> or Grouped<Step, Group...>", argument) \
   reason(input_unread, "parallel::Training: an input is read by nothing that the loss is made of; use it in the model's function, or leave its Tensor out of the Training and its parameter out of operator()", dimensions) \
   reason(no_update, "parallel::Training: the optimizer has no update that can be called with an Update alone; write static constexpr void update(Update& u) in it, or take one that there is, as AdamW", argument) \
   reason(too_many_members, "parallel: a struct of a model has more than sixteen members; group some of them in a struct of their own", members) \

@@ -48,7 +48,7 @@ class Checked {
   { on_->connect(distance); }
   /// What is checked.
   C& communicator() { return *on_; }
-  std::weak_ptr<const char> lifetime() const { return lifetime_.seen(); }
+  std::weak_ptr<std::atomic<bool>> lifetime() const { return lifetime_.seen(); }
 
   Ticket start(const Exchange& e) {
     const Ticket ticket = on_->start(e);

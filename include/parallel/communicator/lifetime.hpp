@@ -1,5 +1,6 @@
-// Whether a communicator is still where it was.
+// Whether a communicator is still where it was, and whether a step is under way on it.
 #pragma once
+#include <atomic>
 #include <memory>
 
 namespace parallel::internals {
@@ -12,16 +13,16 @@ class Lifetime {
   Lifetime& operator=(Lifetime&& other) noexcept {
     if (this != &other) {
       other.token_ = nullptr;
-      token_ = std::make_shared<const char>();  // what was there is no more
+      token_ = std::make_shared<std::atomic<bool>>(false);  // what was there is no more
     }
     return *this;
   }
   ~Lifetime() = default;
-  /// What is expired when the object is not there any more.
-  std::weak_ptr<const char> seen() const { return token_; }
+  /// What is expired when the object is not there any more. What it points to is true while one takes a step.
+  std::weak_ptr<std::atomic<bool>> seen() const { return token_; }
 
  private:
-  std::shared_ptr<const char> token_ = std::make_shared<const char>();
+  std::shared_ptr<std::atomic<bool>> token_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace parallel::internals

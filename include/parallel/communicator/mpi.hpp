@@ -107,7 +107,7 @@ class Mpi {
     if (window_ != nullptr) window_->advance();
   }
 
-  std::weak_ptr<const char> lifetime() const { return lifetime_.seen(); }
+  std::weak_ptr<std::atomic<bool>> lifetime() const { return lifetime_.seen(); }
   void barrier() {
     if (size() == 1) return;
     const std::uint64_t order = place_.job->history.start_barrier(size());

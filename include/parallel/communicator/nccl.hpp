@@ -184,7 +184,7 @@ class Nccl {
     exchange(*this, {Collective::all_reduce, job().room(), job().room(), 1, DType::f32, false, 0, "barrier"});
     finish("barrier");
   }
-  std::weak_ptr<const char> lifetime() const { return lifetime_.seen(); }
+  std::weak_ptr<std::atomic<bool>> lifetime() const { return lifetime_.seen(); }
   /// Ends all exchanges of this rank.
   void abandon(const std::string& why = "it abandoned its exchanges") { job().abort(why); }
 

@@ -56,7 +56,7 @@ class Threads {
   /// Ends the waits of all ranks of the run. When it returns nobody touches this rank's buffers any more.
   void abandon(const std::string& why = "it abandoned its exchanges");
   int outstanding() const;
-  std::weak_ptr<const char> lifetime() const { return lifetime_.seen(); }
+  std::weak_ptr<std::atomic<bool>> lifetime() const { return lifetime_.seen(); }
 
  private:
   struct Own;

@@ -83,6 +83,13 @@ class Sampler {
         "parallel: a Sampler is made of how many samples there are, the rows of a batch on all ranks together, "
         "and options by their names; write Sampler(60000, 128, {.seed = 3})");
   }
+  template <class Data, class... More>
+  requires(!std::is_convertible_v<const Data&, std::int64_t> &&
+           !std::is_same_v<Data, Sampler>) explicit Sampler(const Data&, const More&...) {
+    static_assert(std::is_void_v<Data>,
+                  "parallel: a Sampler is made of how many samples there are, not of the samples; write "
+                  "Sampler(60000, 128), and take of the data the rows that samples(step) names");
+  }
   template <int is_named = 0>
   Sampler(std::int64_t, std::int64_t, const OtherNames&) {
     static_assert(is_named > 0,

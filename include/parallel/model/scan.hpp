@@ -10,7 +10,7 @@ constexpr Refusal carried_otherwise(const Type& taken, const Type& returned, Kin
   if (kind == Kind::refused) return {};
   if (!same_extents(taken.layout, returned.layout))
     return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
-  if (taken.dtype != returned.dtype) return {Reason::element_types, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
+  if (taken.dtype != returned.dtype) return {Reason::carried_type, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
   return spelling::refused_move(returned, taken.layout);
 }
 

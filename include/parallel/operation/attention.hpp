@@ -306,6 +306,23 @@ constexpr auto document_attention(const Q& q, const K& k, const V& v, const D& d
                                   Here here = {}) {
   return internals::attend<internals::or_tried(context), causal>(dropped, here, q, k, v, documents, documents);
 }
+/// Without what says of keys which are seen: refused.
+template <bool causal = false, Context context = Context::none, Distributed Q, Distributed K, Distributed V>
+constexpr auto masked_attention(const Q& q, const K&, const V&) {
+  static_assert(
+      std::is_void_v<Q>,
+      "parallel: masked_attention takes a mask of keys behind q, k and v, whole numbers [batch, keys], not zero "
+      "where a key is seen; without one write attention<false>(q, k, v)");
+  return q;
+}
+template <bool causal = true, Context context = Context::none, Distributed Q, Distributed K, Distributed V>
+constexpr auto document_attention(const Q& q, const K&, const V&) {
+  static_assert(
+      std::is_void_v<Q>,
+      "parallel: document_attention takes the number of each token's document behind q, k and v, whole numbers "
+      "[batch, sequence]; without documents write attention(q, k, v)");
+  return q;
+}
 /// Causal attention of queries that begin at `position`, a whole number, over all positions that k and v have room for:
 /// what is generated token by token. The result of a query that stands behind all of them is no number.
 template <Distributed Q, Distributed K, Distributed V, Distributed P>

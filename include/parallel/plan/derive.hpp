@@ -50,7 +50,14 @@ class OwnedPlan {
   const Plan& get() const { return *plan_; }
   operator const Plan&() const { return *plan_; }
   const Plan* operator->() const { return plan_.get(); }
-  const Plan& operator*() const { return *plan_; }
+  const Plan& operator*() const& { return *plan_; }
+  template <int is_kept = 0>
+  const Plan& operator*() const&& {
+    static_assert(is_kept > 0,
+                  "parallel: a plan that nobody keeps is gone at the end of the line; write const auto plan = "
+                  "derive<Step>(mesh), and *plan where a Plan is asked for");
+    return *plan_;
+  }
 
  private:
   std::shared_ptr<const Plan> plan_;

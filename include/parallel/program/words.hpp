@@ -107,7 +107,10 @@ struct Grouped : Program {
 };
 /// An input whose gradient is an output of the program: `Wanted<float, Shape<4 / data, 16>>`.
 template <class T, class S, class... Annotation>
-struct Wanted : Tensor<T, S, Annotation...> {};
+struct Wanted : Tensor<T, S, Annotation...> {
+  static_assert(!std::is_same_v<T, int>,
+                "parallel: whole numbers have no gradient that can be wanted; name them as Tensor<int, Shape<...>>");
+};
 
 namespace internals {
 template <class Program>

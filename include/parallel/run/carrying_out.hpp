@@ -421,7 +421,7 @@ class Session : public CarryingOut {
 
   Mesh mesh_;
   World& world_;
-  std::weak_ptr<const char> world_lives_{};
+  std::weak_ptr<std::atomic<bool>> world_lives_{};
   Device device_;
   Graph naming_;
   OwnedPlan plan_;

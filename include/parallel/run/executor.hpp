@@ -285,7 +285,7 @@ class Executor : public RankMemory<Device> {
   }
 
   World& world_;
-  std::weak_ptr<const char> world_lives_{};
+  std::weak_ptr<std::atomic<bool>> world_lives_{};
   std::shared_ptr<ParameterBlock<MemoryOf<Device>>> parameters_;
   Here made_at_;
   const bool trains_ =
@@ -350,11 +350,15 @@ Executor<World, Device>::~Executor() = default;
 template <class World, class Device>
 void Executor<World, Device>::run(Here here) {
   const OneAtATime alone(running_, "a step of an executor or a trainer");
-  if constexpr (requires { world_.lifetime(); })
-    if (world_lives_.expired())
+  std::optional<OneAtATime> alone_on_world;
+  if constexpr (requires { world_.lifetime(); }) {
+    const auto lives = world_lives_.lock();
+    if (lives == nullptr)
       throw Misuse(
           "a step is asked of an executor whose communicator is there no more; make executors and trainers "
           "within run_threads(...) or run_mpi(...), behind the communicator, and use them there");
+    alone_on_world.emplace(*lives, "a step of an executor or a trainer on one communicator");
+  }
   // asked before the step, behind which a scale moves by how the step went
   const double scale = looking_ && this->reads("loss_scale") ? this->loss_scale().scale : 1;
   this->begin_step();

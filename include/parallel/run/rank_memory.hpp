@@ -134,6 +134,13 @@ class RankMemory {
   void get(std::string_view name, A&& whole) const {
     read_whole(name, to_be_written(numbers_of(whole)));
   }
+  template <int is_given = 0>
+  std::vector<float> get(std::string_view) const {
+    static_assert(is_given > 0,
+                  "parallel: get writes a whole tensor into memory of yours; write std::vector<float> up(16 * 64), "
+                  "then get(\"up\", up)");
+    return {};
+  }
   /// f(tensor, member, bytes of this rank's part or null, how many) for each of them, when all before is done.
   template <class F>
   void each_part(F f) const {

@@ -93,6 +93,17 @@ void check_optimizer(const GraphView& g) {
   if (known && !of_it && !other.empty())
     throw Misuse("the hyperparameters are another optimizer's than the program's, which updates by " + other +
                  "; write those of its own, as Adam::Hyperparameters{...}: a braced list is AdamW's");
+  if (!known || !other.empty()) return;
+  each_hyperparameter(Hyperparameters{}, [&](std::string_view name, double) {
+    if (std::none_of(g.scalars.begin(), g.scalars.end(),
+                     [&](const Name& n) { return number_called(g.text(n)) == name; }))
+      throw Misuse(
+          "the hyperparameters are those of an optimizer of the library, but the program's is none of these and "
+          "reads no " +
+          std::string(name) +
+          "; give yours a struct Hyperparameters { double learning_rate = 0.01; }, and write "
+          "Mine::Hyperparameters{...}: a braced list is AdamW's");
+  });
 }
 
 /// What a program reads where nobody has said otherwise; of its optimizer's hyperparameters that optimizer's own, of an
