@@ -133,6 +133,26 @@ CASES = [  # (program, what stands in the row)
     (beside("using More = Training<Model, Stale<1, AdamW>, X, X>;"), "its header is not included"),
     (of_model("x + zeros<float, Shape<32 / data, 16>>() - y"), "begin a Parameter; a tensor"),
     (of_model("mean(x, {1, 2}) - y"), "stand in `<>`"),
+    (of_model("x.to<On<data, Invariant>>() - y"), "operations are functions, not members"),
+    (of_model("x.mean<1>() - y"), "operations are functions, not members"),
+    (of_model("to<On<data, Replicate>>(x) - y"), "placements are"),
+    (of_model("to<On<data, Shard<0>>>(x) - y"), "placements are"),
+    (beside("Parameter<float, Shape<16, 64>, On<tensor, Sharded>> w;"), "placements are"),
+    ("#define update(x, y) ((x) -= (y))\n#include <parallel/model/averaged.hpp>\n" + beside(PLAN), "a macro of yours"),
+    ("#define update(x) ((x) *= 2)\n#include <parallel/model/averaged.hpp>\n" + of_model("cubed(x)"), "a macro of yours"),
+    ("#define exponential 2\n#include <parallel/model/averaged.hpp>\n" + beside(PLAN), "a macro of yours"),
+    (beside("void f() {\n  struct Inner { constexpr auto operator()(Distributed auto x) const { return mean(x); } };\n"
+            "  static_cast<void>(derive<Training<Inner, AdamW, X>>(Mesh{data = 2}));\n}"), "a struct within a function can have no templates"),
+    (beside("void f() {\n  struct Inner { template <class T> constexpr auto operator()(const T& x) const { return mean(x); } };\n"
+            "  static_cast<void>(derive<Training<Inner, AdamW, X>>(Mesh{data = 2}));\n}"), "a struct within a function can have no templates"),
+    (beside("template <class T> struct Network { Parameter<T, Shape<16>> w; };\nusing More = Training<Network, AdamW, X, X>;\nconstexpr auto& p = plan<More, Mesh{data = 2}>;"),
+     "a model is a type"),
+    (of_model("x - detach(y)"), "nothing keeps a gradient back"),
+    (of_model("x - stop_gradient(y)"), "nothing keeps a gradient back"),
+    (of_model("x - y.detach()"), "nothing keeps a gradient back"),
+    (beside("void f() { Eager<Threads, Cpu> eager(1); }"), "its header is not included"),
+    (beside("void f() { Eager eager(1); }"), "its header is not included"),
+    (beside("void f() { Eagerly<Step, Threads, Cpu> eager(1); }"), "its header is not included"),
 ]
 
 RUN = """constexpr auto train = plan<Step, Mesh{data = 2}>;
@@ -194,6 +214,8 @@ RUNS = [  # the same, with the headers of a run
     (USING + OWN + "constexpr void cap_gradient(const Gradient& g) { g.give(0, own::cap, {g.operand(0)}); }\n", "which changes what it is given"),
     (USING + OWN + "constexpr void cap_gradient(const Gradient&) {}\nconstexpr Operation capped{.name = \"capped\", .gradient = cap_gradient};\n", "which changes what it is given"),
     (USING + OWN + "constexpr Type cap_shape(const Arguments& a) { return a.types[0]; }\nconstexpr Operation capped{.name = \"capped\", .shape = cap_shape};\n", "a `.shape` gives a Shaped"),
+    (USING + OWN.replace("constexpr", "inline const").replace("same_shape", "same_shape, .signatures = operation::nonlinear_table, .element_by_element = 1") + "constexpr auto capped(Distributed auto x, Here here = {}) { return Apply<own::cap>{}(here, x); }\n"
+     + MODEL.replace("x + bias - y", "capped(x) - y") + PLAN.replace("Step", "Evaluation<Model, X, X>"), "types have constants"),
     (running("step.step(rate(3));"), "a schedule is asked by its name"),
     (running("step.step(WarmedUp{3, rate}(3));"), "a schedule is asked by its name"),
     (running("checkpoints.save(step);"), "a checkpoint is of what trains"),
@@ -291,9 +313,16 @@ def main(root, compilers):
     if "`run_threads(4, [&](Threads& world) { train(world); })`" not in said:
         faults.append(f"of code in a row it says: {said}")
     for other in ["no matching function for call to 'f(std::vector<int>)'\n    3 | f(std::vector<int>{});", "expression is not assignable\n f() = 3;",
+                  "expected expression\n  F\nv.cpp:1:9: note: expanded from macro 'F'",
                   "'keep' is not a member of 'Foo'", "operands to '?:' have different types 'int' and 'const char*'"]:
         if "has no row" not in explain(root, f"v.cpp:3:1: error: {other}\n")[1]:
             faults.append(f"of '{other}', which is not about the library, it says: {explain(root, f'v.cpp:3:1: error: {other}')}")
+    said = explain(root, "error: templates cannot be declared inside of a local class\n")[1]  # clang says no place, and here nothing follows
+    if not said.startswith("the program:?: ") or "put the model outside of the function" not in said:
+        faults.append(f"of an error without a place it says: {said}")
+    said = explain(root, "".join(f"/x/include/parallel/{name}.hpp:1:1: error: expected expression\n" for name in "ab"))[1]
+    if said.count("has no row") != 2:
+        faults.append(f"of errors that no line of a program leads to it says: {said}")
     linker = "ld: undefined reference to `main'\ncollect2: error: ld returned 1 exit status\n"
     if explain(root, linker) != (0, linker):
         faults.append(f"of a linker's error it says: {explain(root, linker)}")

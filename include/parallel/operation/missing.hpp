@@ -339,7 +339,6 @@ struct Methods {
   PARALLEL_METHOD(cwiseAbs)
   PARALLEL_METHOD(cwiseProduct)
   PARALLEL_METHOD(cwiseQuotient)
-  PARALLEL_METHOD(detach)
   PARALLEL_METHOD(dim)
   PARALLEL_METHOD(div)
   PARALLEL_METHOD(dot)
@@ -396,6 +395,11 @@ struct Methods {
   PARALLEL_NUMBERS(numpy)
   PARALLEL_NUMBERS(tolist)
 #undef PARALLEL_NUMBERS
+  /// No function, either.
+  template <class... A>
+  constexpr auto detach(const A&...) const {
+    return typename NoMethod<sizeof...(A), Reason::no_operation>::type{};
+  }
   /// `x(0, 1)`
   template <class... Index>
   requires(sizeof...(Index) > 0 && (std::is_integral_v<Index> && ...)) constexpr auto operator()(Index...) const {
