@@ -290,7 +290,7 @@ struct Plan {
       const Placement p = m.type.layout.on(mesh.axes[i].axis);
       int holders = 0;
       for (int k = 0; k < mesh.axes[i].size; ++k) holders += holds(p, k, mesh.axes[i].size) ? 1 : 0;
-      if (!p.split() && holders > 1) return true;
+      if (!p.split() && p != Partial && holders > 1) return true;
     }
     return false;
   }

@@ -40,9 +40,10 @@ class Executor : public RankMemory<Device> {
   using Memory::skipped;
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
   /// memory (`remember`) this one shares. It must outlive this one, which keeps the plan and the parameters. `facts`:
-  /// what else ranks must have alike. `looked_into`: whether PARALLEL_WATCH and PARALLEL_CHECK are heard. Called by all
-  /// ranks together. Throws CannotRun, where parameters or memory lie differently, too, and Mismatch where ranks have
-  /// another plan, parameters or arithmetic (agreement.hpp). `world` must outlive it: a step without it throws Misuse.
+  /// what else ranks must have alike. `looked_into`: whether inputs are compared, and PARALLEL_WATCH and
+  /// PARALLEL_CHECK are heard. Called by all ranks together. Throws CannotRun, where parameters or memory lie
+  /// differently, too, and Mismatch where ranks have another plan, parameters or arithmetic (agreement.hpp). `world`
+  /// must outlive it: a step without it throws Misuse.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {},
            const Executor* before = nullptr, std::vector<Fact> facts = {}, Here here = {}, bool looked_into = true);
   template <class... Given>
@@ -301,7 +302,8 @@ class Executor : public RankMemory<Device> {
   std::vector<Ticket> tickets_{};  // per node, and whether it has been started and not waited for
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
-  bool compares_inputs_ = false;  // before every step
+  std::optional<replicas::InputComparison> inputs_{};
+  bool compares_every_step_ = false;
   std::atomic<bool> running_{false};
   bool one_by_one_ = false;  // calls that a device computes at once are not: each is recorded, or looked at
   std::optional<Looking> looking_{};
@@ -329,7 +331,8 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
   tickets_.resize(g_.nodes.size());
   under_way_.resize(g_.nodes.size());
   if constexpr (requires { attach(world, device_); }) attach(world, device_);
-  compares_inputs_ = looked_into && !looked_for().check.empty();
+  compares_every_step_ = !looked_for().check.empty();
+  if (looked_into) inputs_.emplace(plan_);
   if (looked_into && looks_into_steps()) {
     const std::string line = agreeing::text(here);
     looking_.emplace(plan_, world.rank(), world.size(), !trains_ && parameters_->provenance.of_training(),
@@ -365,7 +368,7 @@ void Executor<World, Device>::run(Here here) {
   if (recording_ != nullptr) recording_->begin_step();
   ++steps_;
   alike_.step(steps_, recording_, here);
-  if (compares_inputs_ || Agreement::compares_inputs(steps_)) replicas::compare_inputs(world_, *this, steps_);
+  if (inputs_ && (compares_every_step_ || Agreement::compares_inputs(steps_))) inputs_->compare(world_, *this, steps_);
   if (trains_) parameters_->provenance.train(alike_.number(), made_at_);
   if (graph_) return graph_.launch();
   if (!one_by_one_) return once();

@@ -79,30 +79,66 @@ std::string difference(World& world, RankMemory<Device>& memory, const char* lab
   return difference(g, members, all, world.size());
 }
 
-static_assert(sizeof(Print) == Agreement::print_bytes);
+/// Compares inputs between the ranks that were to be given the same part of them (plan/agreement.hpp). What it needs it
+/// has from the beginning: a step allocates nothing.
+class InputComparison {
+ public:
+  /// Of a plan that outlives this.
+  explicit InputComparison(const Plan& plan) : plan_(plan) {
+    static_assert(sizeof(Print) == Agreement::print_bytes);
+    if (plan.agreement.inputs.calls() == 0) return;
+    for (int m = 0; m < static_cast<int>(plan.graph.members.size()); ++m)
+      if (plan.is_shared_input(plan.graph.member(m))) members_.push_back(m);
+    const auto ranks = static_cast<std::size_t>(plan.mesh.ranks());
+    mine_.resize(members_.size());
+    all_.resize(members_.size() * ranks);
+    of_member_.resize(ranks);
+  }
 
-/// Compares inputs between the ranks that were to be given the same part of them (plan/agreement.hpp). Called by all
-/// ranks where a step begins. Throws Mismatch (exit code 76) on every rank, with the inputs, the axes on which they
-/// are to be alike, and who has what.
-template <Communicator World, class Device>
-void compare_inputs(World& world, RankMemory<Device>& memory, std::int64_t step) {
-  const Plan& plan = memory.plan();
-  if (plan.agreement.inputs.calls() == 0) return;
-  const auto is_shared = [&](const Member& m) { return plan.is_shared_input(m); };
-  std::string words = difference(world, memory, "fingerprints of inputs", is_shared);
-  if (words.empty()) return;
-  std::string axes;
-  for (const Member& m : plan.graph.members)
-    for (int i = 0; i < plan.mesh.count; ++i)
-      if (const Extent& e = plan.mesh.axes[i]; e.size > 1 && is_shared(m) && !m.type.layout.on(e.axis).split() &&
-                                               words.find(plan.graph.path(m)) != std::string::npos)
-        axes += (axes.empty() ? "; alike are to be " : ", ") + std::string(plan.graph.path(m)) + " on " +
-                std::string(e.axis->text());
-  throw Mismatch("before step " + std::to_string(step) +
-                     " ranks that take the same part of an input were given other numbers: " + words + axes +
-                     "; draw, or seed what draws, alike on all ranks, each of which takes its part of the whole",
-                 world.size());
-}
+  /// Called by all ranks where a step begins. Throws Mismatch (exit code 76) on every rank, with the inputs, the axes on
+  /// which they are to be alike, and who has what.
+  template <Communicator World, class Device>
+  void compare(World& world, RankMemory<Device>& memory, std::int64_t step) {
+    if (members_.empty()) return;
+    for (std::size_t m = 0; m < members_.size(); ++m) mine_[m] = print_of(memory, members_[m], room_);
+    world.aside({Collective::all_gather, mine_.data(), all_.data(),
+                 static_cast<std::int64_t>(all_.size() * sizeof(Print)) / bytes_of(DType::i32), DType::i32, false, 0,
+                 "fingerprints of inputs"});
+    if (alike()) return;
+    const GraphView& g = plan_.graph;
+    std::string axes;
+    const std::string words = difference(g, members_, all_, world.size());
+    for (const int m : members_)
+      for (int i = 0; i < plan_.mesh.count; ++i)
+        if (const Extent& e = plan_.mesh.axes[i];
+            e.size > 1 && !g.member(m).type.layout.on(e.axis).split() && words.find(g.path(m)) != std::string::npos)
+          axes += (axes.empty() ? "; alike are to be " : ", ") + std::string(g.path(m)) + " on " +
+                  std::string(e.axis->text());
+    throw Mismatch("before step " + std::to_string(step) +
+                       " ranks that take the same part of an input were given other numbers: " + words + axes +
+                       "; draw, or seed what draws, alike on all ranks, each of which takes its part of the whole",
+                   world.size());
+  }
+
+ private:
+  bool alike() {
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+      for (std::size_t r = 0; r < of_member_.size(); ++r) of_member_[r] = all_[r * members_.size() + m];
+      std::sort(of_member_.begin(), of_member_.end(),
+                [](const Print& a, const Print& b) { return a.part != b.part ? a.part < b.part : a.hash < b.hash; });
+      const auto differ = [](const Print& a, const Print& b) {
+        return a.part == b.part && a.part != 0 && a.hash != b.hash;
+      };
+      if (std::adjacent_find(of_member_.begin(), of_member_.end(), differ) != of_member_.end()) return false;
+    }
+    return true;
+  }
+
+  const Plan& plan_;
+  std::vector<int> members_{};
+  std::vector<Print> mine_{}, all_{}, of_member_{};
+  std::vector<std::byte> room_{};
+};
 
 }  // namespace replicas
 
