@@ -4,8 +4,8 @@
 //   context_step WAY --length N [--causal]                  ranks are threads
 //   mpirun -n 2 context_step WAY --length N [...] --mpi     ranks are processes
 //
-// WAY is how queries meet the other rank's keys: gathered, ring, heads (all are brought to the heads, Ulysses); gathered
-// and ring with `-zigzag`, too, where positions stand so that both ranks see as many keys.
+// WAY is how queries meet the other rank's keys: gathered, ring, heads (all are brought to the heads, Ulysses);
+// gathered and ring with `-zigzag`, too, where positions stand so that both ranks see as many keys.
 #include <cstring>
 #include <string>
 

@@ -5,6 +5,7 @@
 
 #include <parallel/algebra/mesh.hpp>
 #include <parallel/algebra/transition.hpp>
+#include <parallel/plan/view.hpp>
 
 namespace parallel::internals {
 
@@ -32,6 +33,18 @@ struct Comparison {
   }
 };
 
+/// Whether several ranks take the same part of a member that is an input; of terms of a pending sum each has its own.
+constexpr bool is_shared_input(const Member& m, const Mesh& mesh) {
+  if (m.role != Role::input) return false;
+  for (int i = 0; i < mesh.count; ++i) {
+    const Placement p = m.type.layout.on(mesh.axes[i].axis);
+    int holders = 0;
+    for (int k = 0; k < mesh.axes[i].size; ++k) holders += holds(p, k, mesh.axes[i].size) ? 1 : 0;
+    if (!p.split() && p != Partial && holders > 1) return true;
+  }
+  return false;
+}
+
 /// The section of a plan that is the same for every program, but for its inputs. Its calls are none of the program's:
 /// `Plan::calls` and its like do not count them.
 struct Agreement {
@@ -42,12 +55,13 @@ struct Agreement {
   Comparison inputs{};
   Comparison end{};  ///< that all ranks have come to it: once in a run
 
-  constexpr explicit Agreement(const Mesh& mesh = {}, int shared_inputs = 0)
-      : start{mesh, 2},
-        counter{mesh},
-        inputs{mesh, shared_inputs > 0 ? 1 : 0, Collective::all_gather,
-               std::int64_t{print_bytes} * shared_inputs * mesh.ranks()},
-        end{mesh} {}
+  constexpr Agreement() : Agreement(GraphView{}, Mesh{}) {}
+  constexpr Agreement(const GraphView& g, const Mesh& mesh)
+      : start{mesh, 2}, counter{mesh}, inputs{mesh, 0}, end{mesh} {
+    int shared = 0;
+    for (const Member& m : g.members) shared += is_shared_input(m, mesh) ? 1 : 0;
+    inputs = {mesh, shared > 0 ? 1 : 0, Collective::all_gather, std::int64_t{print_bytes} * shared * mesh.ranks()};
+  }
 
   /// Of an input on a rank: which part it is, and a hash of what is in it.
   static constexpr int print_bytes = 16;

@@ -281,24 +281,7 @@ struct Plan {
         forward{g, m, e, static_cast<int>(Phase::forward)},
         backward{g, m, e, static_cast<int>(Phase::backward)},
         optimizer{g, m, e, static_cast<int>(Phase::optimizer)},
-        agreement(m, shared_inputs()) {}
-
-  /// Whether several ranks take the same part of a member that is an input.
-  constexpr bool is_shared_input(const Member& m) const {
-    if (m.role != Role::input) return false;
-    for (int i = 0; i < mesh.count; ++i) {
-      const Placement p = m.type.layout.on(mesh.axes[i].axis);
-      int holders = 0;
-      for (int k = 0; k < mesh.axes[i].size; ++k) holders += holds(p, k, mesh.axes[i].size) ? 1 : 0;
-      if (!p.split() && p != Partial && holders > 1) return true;
-    }
-    return false;
-  }
-  constexpr int shared_inputs() const {
-    int count = 0;
-    for (const Member& m : graph.members) count += is_shared_input(m) ? 1 : 0;
-    return count;
-  }
+        agreement(g, m) {}
 
   constexpr auto collectives(const auto&... which) const { return all.collectives(which...); }
   constexpr auto calls(const auto&... which) const { return all.calls(which...); }

@@ -22,7 +22,7 @@
 #include <parallel/run/prepare_event.hpp>
 #include <parallel/run/rank_memory.hpp>
 #include <parallel/run/recording.hpp>
-#include <parallel/run/replicas.hpp>
+#include <parallel/run/shared_inputs.hpp>
 #include <parallel/run/together.hpp>
 
 namespace parallel::internals {
@@ -302,7 +302,7 @@ class Executor : public RankMemory<Device> {
   std::vector<Ticket> tickets_{};  // per node, and whether it has been started and not waited for
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
-  std::optional<replicas::InputComparison> inputs_{};
+  std::optional<SharedInputs> inputs_{};
   bool compares_every_step_ = false;
   std::atomic<bool> running_{false};
   bool one_by_one_ = false;  // calls that a device computes at once are not: each is recorded, or looked at

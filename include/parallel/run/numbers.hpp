@@ -148,8 +148,8 @@ constexpr auto numbers_of(A& given) {
   } else if constexpr (!is_element_type<std::remove_cvref_t<decltype(*std::data(given))>>) {
     static_assert(
         is_element_type<std::remove_cvref_t<decltype(*std::data(given))>>,
-        "parallel: the elements are none of float, double, bfloat16, float16 and int; hand over one of these, rows of a "
-        "vector of vectors one behind the other");
+        "parallel: the elements are none of float, double, bfloat16, float16 and int; hand over one of these, rows of "
+        "a vector of vectors one behind the other");
     return HandedOverOf<float>(nullptr, 0);
   } else {
     using T = std::remove_reference_t<decltype(*std::data(given))>;
