@@ -8,7 +8,7 @@ using namespace every_mesh;
 
 template <int factor, Dim layers>
 void check_pairs(const std::vector<Mesh>& all) {
-  constexpr int saved = 1, steps = 2;
+  constexpr int saved = 1, steps = 3;  // state is seen in the loss behind the first update by it
   const std::vector<Graph> stored = stages<every_mesh::Step<factor, layers, Context::gathered, Order::contiguous, 1>>();
   std::vector<kept::Folder> folders(all.size());
   std::vector<double> rest;
