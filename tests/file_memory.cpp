@@ -146,15 +146,49 @@ TEST_CASE("a tokenizer takes its tables") {
   all["pre_tokenizer"] = {{"type", "ByteLevel"}};
   files::write(file, all.dump(2));
   const auto check_size = [&](const Tokenizer& read) { CHECK(read.size() == of.tokens.size()); };
-  CHECK(taken_per_byte("tokenizer.json", {file}, [&] { check_size(Tokenizer(file)); }) <= 10);
+  CHECK(taken_per_byte("tokenizer.json", {file}, [&] { check_size(Tokenizer(file)); }) <= 2);
   files::write(file, vocabulary.dump());
   std::string lines;
   for (const std::string& merge : of.merges) lines += merge + '\n';
   files::write(merges, lines);
   CHECK(taken_per_byte("encoder.json and vocab.bpe", {file, merges}, [&] { check_size(Tokenizer(file, merges)); }) <=
-        13);
+        2);
   std::string tiktoken;
   for (std::size_t i = 0; i < of.tokens.size(); ++i) tiktoken += base64(of.bytes(i)) + ' ' + std::to_string(i) + '\n';
   files::write(file, tiktoken);
-  CHECK(taken_per_byte(".tiktoken", {file}, [&] { check_size(Tokenizer(Tiktoken{file})); }) <= 19);
+  CHECK(taken_per_byte(".tiktoken", {file}, [&] { check_size(Tokenizer(Tiktoken{file})); }) <= 2);
+}
+TEST_CASE("a tokenizer takes no more where a file is another one") {
+  const Folder folder;
+  const std::string file = folder / "file";
+  const auto repeated = [](const std::string& begin, const std::string& what, const std::string& end) {
+    std::string all = begin;
+    while (all.size() < 3 * MB) all += what + ',';
+    all.back() = ' ';
+    return all + end;
+  };
+  const std::string whole = R"("model":{"type":"BPE","vocab":{},"merges":[]},"pre_tokenizer":{"type":"ByteLevel"})";
+  const auto taken = [&](const std::string& what, const std::string& text, bool is_read) {
+    files::write(file, text);
+    return taken_per_byte(what, {file}, [&] {
+      bool was_read = true;
+      try {
+        const Tokenizer tokenizer(file);
+      } catch (const Failure&) {
+        was_read = false;
+      }
+      CHECK(was_read == is_read);
+    });
+  };
+  CHECK(taken("unknown", repeated("{\"other\":[", "1", "]," + whole + "}"), true) <= 0);
+  CHECK(taken("unknown, nested", repeated("{\"other\":[", "{\"a\":[1]}", "]," + whole + "}"), true) <= 0.05);
+  CHECK(taken("unknown of an added token",
+              repeated("{" + whole + R"(,"added_tokens":[{"id":0,"content":"x",)", R"("a":1)", "}]}"), true) <= 0);
+  CHECK(taken("settings", repeated("{" + whole + ",\"post_processor\":{\"single\":[", "{}", "]}}"), false) <= 0.4);
+  CHECK(taken("a merge", repeated("{\"model\":{\"merges\":[[", "\"a\"", "]]}}"), false) <= 0);
+  CHECK(taken("depth", std::string(3 * MB, '['), false) <= 0);
+  std::string added = "{" + whole + ",\"added_tokens\":[";
+  for (int i = 0; i < 100'000; ++i)
+    added += (i > 0 ? ",{\"id\":" : "{\"id\":") + std::to_string(i) + ",\"content\":\"<" + std::to_string(i) + ">\"}";
+  CHECK(taken("added tokens", added + "]}", true) <= 2);
 }

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,12 +27,9 @@ class Tokenizer {
   explicit Tokenizer(const Tiktoken& of) : known_(of) {}
 
   /// How many tokens there are; a model's vocabulary is at least as large as the largest of them and one.
-  std::size_t size() const { return known_.texts.size(); }
+  std::size_t size() const { return known_.tokens.size(); }
   /// The number of a token as the vocabulary writes it, "<|endoftext|>".
-  std::optional<int> find(std::string_view token) const {
-    const auto found = known_.ids.find(token);
-    return found == known_.ids.end() ? std::nullopt : std::optional(found->second);
-  }
+  std::optional<int> find(std::string_view token) const { return known_.tokens.find_spelled(token); }
 
   /// A text's tokens, those that its bytes spell where they are no UTF-8. Special tokens that stand in the text are
   /// found. `specials`: with those that the file's post_processor puts about a text, as Llama 3's first one.
@@ -48,9 +44,8 @@ class Tokenizer {
   std::string decode(std::span<const int> tokens) const {
     std::string text;
     for (const int token : tokens) {
-      const auto found = known_.texts.find(token);
-      if (found == known_.texts.end()) throw damaged(known_.file, "it has no token " + std::to_string(token));
-      text += found->second;
+      if (!known_.tokens.has(token)) throw damaged(known_.file, "it has no token " + std::to_string(token));
+      text += known_.tokens.text(token);
     }
     return text;
   }
@@ -60,11 +55,11 @@ class Tokenizer {
   void encode_between(std::string_view text, std::span<const AddedTokens> lists, std::vector<int>& tokens) const {
     if (lists.empty()) return encode_plain(text, tokens);
     while (!text.empty()) {
-      const auto [begin, which] = lists[0].first(text);
+      const auto [begin, which] = lists[0].first(text, known_.tokens);
       encode_between(text.substr(0, begin), lists.subspan(1), tokens);
-      if (which == nullptr) return;
-      tokens.push_back(which->id);
-      text.remove_prefix(begin + which->text.size());
+      if (which < 0) return;
+      tokens.push_back(which);
+      text.remove_prefix(begin + known_.tokens.text(which).size());
     }
   }
   void encode_plain(std::string_view text, std::vector<int>& tokens) const {
@@ -76,8 +71,7 @@ class Tokenizer {
   /// The pair of the lowest rank first, of several the leftmost, until none merges.
   void merge(std::string_view piece, std::vector<int>& tokens) const {
     if (known_.whole_words) {
-      if (const auto whole = known_.ids.find(known_.spelled(piece)); whole != known_.ids.end())
-        return tokens.push_back(whole->second);
+      if (const auto whole = known_.tokens.find(piece)) return tokens.push_back(*whole);
     }
     struct Symbol {
       int token;
@@ -92,24 +86,21 @@ class Tokenizer {
                                        std::to_string(static_cast<unsigned char>(piece[i])) + ", which a text has");
       symbols[i] = {token, i == 0 ? none : i - 1, i + 1 == piece.size() ? none : i + 1};
     }
-    using Candidate = std::tuple<int, std::size_t, int>;  // rank, place, what they become
+    using Candidate = std::pair<int, std::size_t>;  // rank, place
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
-    const auto found = [&](std::size_t i) {
-      return symbols[i].next == none
-                 ? known_.merges.end()
-                 : known_.merges.find(Vocabulary::pair_of(symbols[i].token, symbols[symbols[i].next].token));
+    const auto rank_at = [&](std::size_t i) {
+      if (symbols[i].next == none) return -1;
+      return known_.merges.rank(known_.tokens, symbols[i].token, symbols[symbols[i].next].token);
     };
     const auto look = [&](std::size_t i) {
-      if (const auto pair = found(i); pair != known_.merges.end())
-        candidates.emplace(pair->second.rank, i, pair->second.token);
+      if (const int rank = rank_at(i); rank >= 0) candidates.emplace(rank, i);
     };
     for (std::size_t i = 0; i < symbols.size(); ++i) look(i);
     while (!candidates.empty()) {
-      const auto [rank, i, token] = candidates.top();
+      const auto [rank, i] = candidates.top();
       candidates.pop();
-      if (symbols[i].token < 0) continue;  // it is part of another
-      const auto pair = found(i);
-      if (pair == known_.merges.end() || pair->second.token != token) continue;
+      if (symbols[i].token < 0 || rank_at(i) != rank) continue;  // it, or what follows it, is part of another
+      const int token = Merges::merged(known_.tokens, symbols[i].token, symbols[symbols[i].next].token);
       const std::size_t gone = symbols[i].next, next = symbols[gone].next;
       symbols[i] = {token, symbols[i].before, next};
       symbols[gone].token = -1;

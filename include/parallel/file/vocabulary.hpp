@@ -4,36 +4,19 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <parallel/file/mapped_file.hpp>
 #include <parallel/file/pieces.hpp>
+#include <parallel/file/token_table.hpp>
+#include <parallel/file/tokenizer_json.hpp>
 
 namespace parallel::internals {
-
-/// How files of vocabularies write bytes: each as a character that can be seen, most as themselves.
-inline std::array<std::string, 256> byte_alphabet() {
-  std::array<std::string, 256> all;
-  unsigned next = 256;
-  for (unsigned b = 0; b < 256; ++b) {
-    const bool seen = (b >= '!' && b <= '~') || (b >= 0xa1 && b != 0xad);
-    const unsigned code = seen ? b : next++;
-    if (code < 0x80)
-      all[b] = static_cast<char>(code);
-    else
-      all[b] = {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
-  }
-  return all;
-}
 
 /// A vocabulary as tiktoken has it, lines of a token in base64 and its number: r50k_base.tiktoken, or Llama 3's
 /// tokenizer.model. How texts are cut, and special tokens, the file does not say.
@@ -45,41 +28,85 @@ struct Tiktoken {
 
 /// Tokens that are found in a text before it is cut, and the bytes with which they begin.
 struct AddedTokens {
-  struct Added {
-    std::string text;
-    int id;
-  };
-  std::vector<Added> all{};
+  std::vector<int> all{};
   std::array<bool, 256> begins{};
-  void add(const std::string& text, int id) {
-    all.push_back({text, id});
+  void add(std::string_view text, int id) {
+    all.push_back(id);
     begins[static_cast<unsigned char>(text[0])] = true;
   }
-  /// Where the first of them stands, and which; of several there the longest.
-  std::pair<std::size_t, const Added*> first(std::string_view text) const {
+  /// Where the first of them stands, and which, -1 where none does; of several there the longest.
+  std::pair<std::size_t, int> first(std::string_view text, const TokenTable& tokens) const {
     for (std::size_t at = 0; at < text.size(); ++at) {
       if (!begins[static_cast<unsigned char>(text[at])]) continue;
-      const Added* longest = nullptr;
-      for (const Added& a : all)
-        if (text.substr(at).starts_with(a.text) && (longest == nullptr || a.text.size() > longest->text.size()))
-          longest = &a;
-      if (longest != nullptr) return {at, longest};
+      std::size_t longest = 0;
+      int which = -1;
+      for (const int id : all)
+        if (const std::string_view one = tokens.text(id); one.size() > longest && text.substr(at).starts_with(one)) {
+          longest = one.size();
+          which = id;
+        }
+      if (which >= 0) return {at, which};
     }
-    return {text.size(), nullptr};
+    return {text.size(), -1};
   }
 };
 
-/// What such files say, and how texts are cut before their pieces merge.
-struct Vocabulary {
-  struct Merge {
-    int rank, token;
-  };
+/// Which two tokens merge, and when: as a file lists them, or, where none does, any two that together are a third.
+class Merges {
+ public:
+  void make_room(std::size_t count) {
+    pairs_.reserve(count);
+    ranks_.make_room(count);
+    listed_ = true;
+  }
+  /// The next of a list; of equal ones the last counts.
+  void add(int left, int right) {
+    const Pair pair{left, right};
+    ranks_.find(pair.hash(), Is{*this, pair}) = static_cast<std::uint32_t>(pairs_.size());
+    pairs_.push_back(pair);
+  }
+  /// The lower goes first; -1 where they do not merge.
+  int rank(const TokenTable& tokens, int left, int right) const {
+    if (!listed_) return whole(tokens, left, right).value_or(-1);  // so tiktoken merges
+    const Pair pair{left, right};
+    const std::uint32_t rank = ranks_.find(pair.hash(), Is{*this, pair});
+    return rank == HashedNumbers::none ? -1 : static_cast<int>(rank);
+  }
+  /// What two become that do.
+  static int merged(const TokenTable& tokens, int left, int right) { return whole(tokens, left, right).value(); }
 
+ private:
+  struct Pair {
+    int left, right;
+    bool operator==(const Pair&) const = default;
+    std::uint64_t hash() const {
+      const auto both = std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
+      return (both ^ both >> 29) * 0x9e37'79b9'7f4a'7c15;
+    }
+  };
+  struct Is {
+    const Merges& merges;
+    const Pair& pair;
+    bool operator()(std::uint32_t rank) const { return merges.pairs_[rank] == pair; }
+  };
+  static std::optional<int> whole(const TokenTable& tokens, int left, int right) {
+    const std::string_view a = tokens.text(left), b = tokens.text(right);
+    std::array<char, 256> few;
+    if (a.size() + b.size() > few.size()) return tokens.find(std::string(a) + std::string(b));
+    std::copy(b.begin(), b.end(), std::copy(a.begin(), a.end(), few.begin()));
+    return tokens.find({few.data(), a.size() + b.size()});
+  }
+  std::vector<Pair> pairs_{};
+  HashedNumbers ranks_{};
+  bool listed_ = false;
+};
+
+/// What such files say, and how texts are cut before their pieces merge. Of a file it takes at most twice the memory,
+/// beside the longest of its strings and some that does not depend on it.
+struct Vocabulary {
   std::string file;
-  std::map<std::string, int, std::less<>> ids{};  ///< as the vocabulary writes them
-  std::unordered_map<int, std::string> texts{};   ///< as texts have them
-  std::unordered_map<std::uint64_t, Merge> merges{};
-  std::array<std::string, 256> alphabet = byte_alphabet();
+  TokenTable tokens{};
+  Merges merges{};
   std::array<int, 256> bytes{};
   std::array<AddedTokens, 2> added{};  ///< special ones, and those that a normalizer would change
   std::vector<int> before{}, behind{};
@@ -88,85 +115,106 @@ struct Vocabulary {
 
   // Of the files that Tokenizer's constructors name, which say what they throw.
   explicit Vocabulary(const std::string& json_file) : file(json_file) {
-    const Json all = parsed(json_file);
-    if (const Json& normalizer = at(all, "normalizer"); !normalizer.is_null())
-      throw damaged(file, "it has a normalizer, " + type_of(normalizer) + ", which is not computed here");
-    const Json& model = at(all, "model");
-    if (type_of(model) != "BPE") throw damaged(file, "its model is " + type_of(model) + "; BPE is read");
-    for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"})
-      if (const Json& value = at(model, key); !value.is_null() && value != "")
-        throw damaged(file, "its model has " + std::string(key) + ", which is not computed here");
-    if (at(model, "byte_fallback") == true)
-      throw damaged(file, "its model has byte_fallback, which is not computed here");
-    whole_words = at(model, "ignore_merges") == true;
-    read_vocabulary(at(model, "vocab"));
-    read_added(at(all, "added_tokens"));
-    const Json& pairs = at(model, "merges");
-    if (!pairs.is_array()) throw damaged(file, "its model has no list of merges");
-    for (const Json& merge : pairs) {
-      if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string())
-        add_merge(merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>());
-      else if (merge.is_string())
-        add_merge(merge.get_ref<const std::string&>());
-      else
-        throw damaged(file, "its merge " + std::to_string(rank) + " is no pair of texts");
-    }
+    const TokenizerJson in(json_file);
+    Room room;
+    std::size_t merge_count = 0;
+    const Json all = in.settings([&](std::string_view text, int id) { room.add(text.size(), id); },
+                                 [&](std::string_view, std::string_view) { ++merge_count; },
+                                 [&](const Json& token) { room.add(content_of(token).size(), id_of(in, token)); });
+    check_settings(all);
+    make_room(room);
+    const auto nothing = [](auto&&...) {};
+    in.settings([&](std::string_view text, int id) { add_token(text, id); }, nothing, nothing);
+    find_bytes();
+    merges.make_room(merge_count);
+    in.settings(
+        nothing, [&](std::string_view left, std::string_view right) { add_merge(left, right); }, nothing);
+    in.settings(nothing, nothing, [&](const Json& token) { add_added(token, id_of(in, token)); });
     read_cutting(at(all, "pre_tokenizer"));
-    read_specials(at(all, "post_processor"));
+    read_specials(in, at(all, "post_processor"));
   }
   Vocabulary(const std::string& encoder_json, const std::string& vocab_bpe) : file(encoder_json) {
-    read_vocabulary(parsed(encoder_json));
-    if (const auto end = ids.find(end_of_text); end != ids.end()) added[0].add(end->first, end->second);
+    const TokenizerJson in(encoder_json);
+    Room room;
+    in.tokens([&](std::string_view text, int id) { room.add(text.size(), id); });
+    make_room(room);
+    in.tokens([&](std::string_view text, int id) { add_token(text, id); });
+    find_bytes();
+    if (const auto end = tokens.find_spelled(end_of_text)) added[0].add(end_of_text, *end);
     file = vocab_bpe;
     const MappedFile lines(vocab_bpe);
-    std::string_view left = lines.text();
-    for (bool first = true; !left.empty(); first = false) {
-      std::string_view line = left.substr(0, left.find('\n'));
-      left.remove_prefix(std::min(left.size(), line.size() + 1));
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      if (!line.empty() && !(first && line.starts_with("#version"))) add_merge(line);
-    }
+    std::size_t count = 0;
+    for_each_line(lines.text(), [&](std::string_view, std::size_t) { ++count; });
+    merges.make_room(count);
+    for_each_line(lines.text(), [&](std::string_view line, std::size_t number) {
+      if (line.empty() || (number == 1 && line.starts_with("#version"))) return;
+      const std::size_t space = line.find(' ');
+      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
+        throw damaged(file, "its merge " + std::to_string(merges_read) + " is no pair of tokens with a space between");
+      add_merge(line.substr(0, space), line.substr(space + 1));
+    });
   }
 
   explicit Vocabulary(const Tiktoken& of) : file(of.file) {
     const MappedFile in(file);
-    std::string_view left = in.text();
-    for (std::size_t line = 1; !left.empty(); ++line) {
-      const std::string_view now = left.substr(0, left.find('\n'));
-      left.remove_prefix(std::min(left.size(), now.size() + 1));
-      read_line(now.ends_with('\r') ? now.substr(0, now.size() - 1) : now, line);
-    }
+    Room room;
+    for_each_line(in.text(), [&](std::string_view line, std::size_t number) {
+      if (line.empty()) return;
+      const Line token = token_of(line, number);
+      room.add(token.text.size(), token.id);
+    });
+    for (const auto& [text, id] : of.specials) room.add(text.size(), std::max(id, 0));
+    make_room(room);
+    for_each_line(in.text(), [&](std::string_view line, std::size_t number) {
+      if (line.empty()) return;
+      const auto [text, id] = token_of(line, number);
+      if (tokens.find(text)) throw of_line(number, "has a token that is there before");
+      if (tokens.has(id)) throw of_line(number, "has the number " + std::to_string(id) + ", as one before");
+      tokens.add(text, TokenTable::Kind::bytes, id);
+    });
     find_bytes();
-    add_all_merges();
     for (const auto& [text, id] : of.specials) {
-      if (text.empty() || id < 0 || !ids.emplace(text, id).second || !texts.emplace(id, text).second)
+      if (text.empty() || id < 0 || tokens.find_spelled(text) || tokens.has(id))
         throw damaged(file,
                       "the special token '" + text + "', " + std::to_string(id) + ", is one of its tokens, or none");
+      tokens.add(text, TokenTable::Kind::text, id);
       added[0].add(text, id);
     }
     pieces = of.pieces;
     whole_words = true;
   }
 
-  std::string spelled(std::string_view text) const {
-    std::string all;
-    for (const char c : text) all += alphabet[static_cast<unsigned char>(c)];
-    return all;
-  }
-  static std::uint64_t pair_of(int a, int b) {
-    return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
-  }
-
  private:
   using Json = nlohmann::json;
   static constexpr std::string_view end_of_text = "<|endoftext|>";
 
-  static Json parsed(const std::string& file) {
-    const MappedFile in(file);
-    Json all = Json::parse(in.text().begin(), in.text().end(), nullptr, false);
-    if (!all.is_object()) throw damaged(file, "it is no JSON, or none of names and values");
-    return all;
+  /// What tokens need.
+  struct Room {
+    std::size_t count = 0, bytes = 0, end = 0;
+    void add(std::size_t size, int id) {
+      ++count;
+      bytes += size;
+      end = std::max(end, static_cast<std::size_t>(id) + 1);
+    }
+  };
+  void make_room(const Room& room) {
+    if (room.end > 10'000 + 2 * room.count)
+      throw damaged(file, "a token has the number " + std::to_string(room.end - 1) + ", though there are but " +
+                              std::to_string(room.count));
+    if (room.bytes >= TokenTable::most_bytes) throw damaged(file, "its tokens have more than a GiB of text");
+    tokens.make_room(room.count, room.bytes, room.end);
   }
+  /// Calls F with each line and its number, from 1.
+  template <class F>
+  static void for_each_line(std::string_view left, F f) {
+    for (std::size_t number = 1; !left.empty(); ++number) {
+      std::string_view line = left.substr(0, left.find('\n'));
+      left.remove_prefix(std::min(left.size(), line.size() + 1));
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      f(line, number);
+    }
+  }
+
   /// null where there is none.
   static const Json& at(const Json& object, const char* key) {
     static const Json none;
@@ -177,47 +225,43 @@ struct Vocabulary {
     const Json& type = at(object, "type");
     return type.is_string() ? type.get<std::string>() : "of no type";
   }
-  static int id_of(const std::string& file, const Json& number, const std::string& token) {
-    if (!number.is_number_unsigned() || number.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<int>::max()})
-      throw damaged(file, "the token '" + token + "' has a number that is none");
-    return number.get<int>();
+  void check_settings(const Json& all) {
+    if (const Json& normalizer = at(all, "normalizer"); !normalizer.is_null())
+      throw damaged(file, "it has a normalizer, " + type_of(normalizer) + ", which is not computed here");
+    const Json& model = at(all, "model");
+    if (type_of(model) != "BPE") throw damaged(file, "its model is " + type_of(model) + "; BPE is read");
+    for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"})
+      if (const Json& value = at(model, key); !value.is_null() && value != "")
+        throw damaged(file, "its model has " + std::string(key) + ", which is not computed here");
+    if (at(model, "byte_fallback") == true)
+      throw damaged(file, "its model has byte_fallback, which is not computed here");
+    if (!at(model, "vocab").is_object()) throw damaged(file, "it has no vocabulary");
+    if (!at(model, "merges").is_array()) throw damaged(file, "its model has no list of merges");
+    whole_words = at(model, "ignore_merges") == true;
   }
-  void read_vocabulary(const Json& vocabulary) {
-    if (!vocabulary.is_object()) throw damaged(file, "it has no vocabulary");
-    std::unordered_map<std::string_view, char> byte_of;
-    for (std::size_t b = 0; b < 256; ++b) byte_of[alphabet[b]] = static_cast<char>(b);
-    const auto text_of = [&](const std::string& token) {
-      std::string text;
-      for (std::size_t i = 0, size = 0; i < token.size(); i += size) {
-        size = character_at(token, i).size;
-        const auto byte = byte_of.find(std::string_view(token).substr(i, size));
-        if (byte == byte_of.end()) return token;  // it is no bytes, but a text of its own
-        text += byte->second;
-      }
-      return text;
-    };
-    for (const auto& [token, number] : vocabulary.items()) {
-      const int id = id_of(file, number, token);
-      ids.emplace(token, id);
-      if (!texts.emplace(id, text_of(token)).second)
-        throw damaged(file, "two tokens have the number " + std::to_string(id));
-    }
-    find_bytes();
+  void add_token(std::string_view spelled, int id) {
+    const auto text = bytes_of_spelled(spelled);
+    const auto kind = text ? TokenTable::Kind::bytes : TokenTable::Kind::text;
+    const std::string_view of = text ? std::string_view(*text) : spelled;
+    if (tokens.find(of, kind)) throw damaged(file, "the token '" + std::string(spelled) + "' is there twice");
+    if (tokens.has(id)) throw damaged(file, "two tokens have the number " + std::to_string(id));
+    tokens.add(of, kind, id);
   }
   void find_bytes() {
-    for (std::size_t b = 0; b < 256; ++b) {
-      const auto found = ids.find(alphabet[b]);
-      bytes[b] = found == ids.end() ? -1 : found->second;
-    }
+    for (std::size_t b = 0; b < 256; ++b) bytes[b] = tokens.find(std::string(1, static_cast<char>(b))).value_or(-1);
   }
-  /// Of tiktoken's file.
-  void read_line(std::string_view line, std::size_t number) {
-    if (line.empty()) return;
-    const auto refused = [&](const std::string& why) {
-      return damaged(file, "line " + std::to_string(number) + " " + why);
-    };
+
+  /// A line of tiktoken's file.
+  struct Line {
+    std::string text;
+    int id;
+  };
+  Failure of_line(std::size_t number, const std::string& why) const {
+    return damaged(file, "line " + std::to_string(number) + " " + why);
+  }
+  Line token_of(std::string_view line, std::size_t number) const {
     const std::size_t space = line.find(' ');
-    const auto text = bytes_of_base64(line.substr(0, space));
+    auto text = bytes_of_base64(line.substr(0, space));
     int id = -1;
     if (space != std::string_view::npos) {
       const char* const end = line.data() + line.size();
@@ -225,10 +269,8 @@ struct Vocabulary {
           read.ec != std::errc{} || read.ptr != end)
         id = -1;
     }
-    if (!text || text->empty() || id < 0) throw refused("is no token in base64 and its number");
-    if (text->size() > 1024) throw refused("has a token of more than 1024 bytes");  // each place to cut it is tried
-    if (!ids.emplace(spelled(*text), id).second) throw refused("has a token that is there before");
-    if (!texts.emplace(id, *text).second) throw refused("has the number " + std::to_string(id) + ", as one before");
+    if (!text || text->empty() || id < 0) throw of_line(number, "is no token in base64 and its number");
+    return {std::move(*text), id};
   }
   /// None where it is none.
   static std::optional<std::string> bytes_of_base64(std::string_view text) {
@@ -249,47 +291,33 @@ struct Vocabulary {
     }
     return all;
   }
-  /// Any two tokens that together are a third merge, that of the lowest number first: so tiktoken merges.
-  void add_all_merges() {
-    std::unordered_map<std::string_view, int> numbers;
-    for (const auto& [id, text] : texts) numbers.emplace(text, id);
-    for (const auto& [id, whole] : texts) {
-      const std::string_view text = whole;
-      for (std::size_t cut = 1; cut < text.size(); ++cut) {
-        const auto left = numbers.find(text.substr(0, cut)), right = numbers.find(text.substr(cut));
-        if (left != numbers.end() && right != numbers.end()) merges[pair_of(left->second, right->second)] = {id, id};
-      }
-    }
+
+  const std::string& content_of(const Json& token) const {
+    const Json& text = at(token, "content");
+    if (!text.is_string() || text == "") throw damaged(file, "an added token has no content");
+    return text.get_ref<const std::string&>();
   }
-  void read_added(const Json& tokens) {
-    for (const Json& token : tokens) {
-      const Json& text = at(token, "content");
-      if (!text.is_string() || text == "") throw damaged(file, "an added token has no content");
-      const auto& content = text.get_ref<const std::string&>();
-      for (const char* key : {"single_word", "lstrip", "rstrip"})
-        if (at(token, key) == true)
-          throw damaged(file, "the added token '" + content + "' has " + key + ", which is not computed here");
-      const int id = id_of(file, at(token, "id"), content);
-      const auto [known, is_new] = ids.emplace(content, id);
-      if (known->second != id) throw damaged(file, "the token '" + content + "' has two numbers");
-      if (is_new && !texts.emplace(id, content).second)
-        throw damaged(file, "two tokens have the number " + std::to_string(id));
-      added[at(token, "normalized") == true ? 1 : 0].add(content, id);
-    }
-  }
-  void add_merge(std::string_view line) {
-    const std::size_t space = line.find(' ');
-    if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
-      throw damaged(file, "its merge " + std::to_string(rank) + " is no pair of tokens with a space between");
-    add_merge(line.substr(0, space), line.substr(space + 1));
+  int id_of(const TokenizerJson& in, const Json& token) const { return in.number(at(token, "id"), content_of(token)); }
+  void add_added(const Json& token, int id) {
+    const std::string& content = content_of(token);
+    for (const char* key : {"single_word", "lstrip", "rstrip"})
+      if (at(token, key) == true)
+        throw damaged(file, "the added token '" + content + "' has " + key + ", which is not computed here");
+    const auto known = tokens.find_spelled(content);
+    if (known.value_or(id) != id) throw damaged(file, "the token '" + content + "' has two numbers");
+    if (known && tokens.text(id) != content)
+      throw damaged(file, "the added token '" + content + "' is one of bytes, too, which is not computed here");
+    if (!known && tokens.has(id)) throw damaged(file, "two tokens have the number " + std::to_string(id));
+    if (!known) tokens.add(content, TokenTable::Kind::text, id);
+    added[at(token, "normalized") == true ? 1 : 0].add(content, id);
   }
   void add_merge(std::string_view left, std::string_view right) {
-    const std::string both = std::string(left) + std::string(right);
-    const auto a = ids.find(left), b = ids.find(right), merged = ids.find(both);
-    if (a == ids.end() || b == ids.end() || merged == ids.end())
-      throw damaged(file, "its merge " + std::to_string(rank) + ", of '" + std::string(left) + "' and '" +
+    const auto a = tokens.find_spelled(left), b = tokens.find_spelled(right);
+    if (!a || !b || !tokens.find_spelled(std::string(left) + std::string(right)))
+      throw damaged(file, "its merge " + std::to_string(merges_read) + ", of '" + std::string(left) + "' and '" +
                               std::string(right) + "', is of tokens that the vocabulary has not");
-    merges[pair_of(a->second, b->second)] = {rank++, merged->second};  // of equal ones the last counts
+    ++merges_read;
+    if (bytes_of_spelled(left) && bytes_of_spelled(right)) merges.add(*a, *b);  // no text begins as others
   }
   /// How texts are cut before they merge: GPT-2's expression, or one of `pieces_patterns` and then none.
   void read_cutting(const Json& how) {
@@ -315,12 +343,12 @@ struct Vocabulary {
                             "; the expressions of GPT-2, Llama 3 and Qwen 2 are read");
   }
   /// What is put about a text: the special tokens of the template for a single one.
-  void read_specials(const Json& how) {
+  void read_specials(const TokenizerJson& in, const Json& how) {
     if (how.is_null() || type_of(how) == "ByteLevel") return;
     if (type_of(how) == "Sequence") {
       for (const Json& step : at(how, "processors")) {
         if (type_of(step) == "Sequence") throw damaged(file, "its post_processor has a Sequence in a Sequence");
-        read_specials(step);
+        read_specials(in, step);
       }
       return;
     }
@@ -337,11 +365,11 @@ struct Vocabulary {
                                 ? at(at(at(how, "special_tokens"), name.get_ref<const std::string&>().c_str()), "ids")
                                 : name;
       if (!numbers.is_array()) throw damaged(file, "its post_processor names a special token that it has not");
-      for (const Json& id : numbers) (is_behind ? behind : before).push_back(id_of(file, id, "of the post_processor"));
+      for (const Json& id : numbers) (is_behind ? behind : before).push_back(in.number(id, "of the post_processor"));
     }
   }
 
-  int rank = 0;  // of the next merge
+  std::size_t merges_read = 0;
 };
 
 }  // namespace parallel::internals
