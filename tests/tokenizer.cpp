@@ -148,6 +148,9 @@ TEST_CASE("what is not computed is refused in a sentence") {
   files::write(file, "{\"model\":");
   CHECK(said(file, [&] { Tokenizer{file}; }).sentence == ": it is no JSON, or none of names and values");
   CHECK(said(folder / "none", [&] { Tokenizer{folder / "none"}; }).code == exit_code::missing_input);
+  files::write(file, R"({"a": 0, "a": 1})");
+  files::write(folder / "merges", "");
+  CHECK(said(file, [&] { Tokenizer(file, folder / "merges"); }).sentence == ": the token 'a' is there twice");
   files::write(file, R"({"a": 0})");
   files::write(folder / "merges", "#version: 0.2\na b\n");
   CHECK(said(folder / "merges", [&] { Tokenizer(file, folder / "merges"); }).sentence ==

@@ -36,6 +36,12 @@ struct GatheredAgain {
   Layer layer;
   constexpr auto operator()(Distributed auto x) const { return layer(recompute(to<On<out, Broadcast>>(x))); }
 };
+/// In so many panels: of each x and a are gathered, and gathered again by the backward pass.
+template <class T, std::int64_t k, std::int64_t n, int panels>
+struct InPanels {
+  Parameter<T, Shape<k / row, n / column>> a{normal(1)};
+  constexpr auto operator()(Distributed auto x) const { return matmul_in_panels<panels>(x, a); }
+};
 /// Between what wants a gradient and what gives one.
 template <class Layer>
 struct Alone {

@@ -1,5 +1,6 @@
 // The tables, plans and pictures of docs/parallelism/grids.md.
 #pragma once
+#include <parallel/cost/predict.hpp>
 #include <parallel/cost/published_machines.hpp>
 #include <parallel/cost/simulate.hpp>
 
@@ -90,6 +91,32 @@ inline void print_products() {
   print_product3(4);
 }
 
+inline Machine hosts_of_eight(const Mesh& mesh);
+/// A product of square matrices, gathered at once and in panels.
+template <class Layer, std::int64_t edge>
+void print_panels(const char* name, const Mesh& mesh) {
+  const OwnedPlan p = derive<Alone2<Layer, edge, edge, edge>>(mesh);
+  const Simulation step = simulate(*p, machines::a100);
+  std::printf("| %s | %s | %s | %lld | %s | %.1f ms | %.0f %% | %.1f ms |\n", text(mesh).c_str(), name,
+              size(p->sent()).c_str(), static_cast<long long>(p->calls()), size(p->peak_memory()).c_str(),
+              1e3 * step.seconds, 100 * overlap(step).share(), 1e3 * simulate(*p, hosts_of_eight(mesh)).seconds);
+}
+template <std::int64_t edge>
+void print_in_panels(const Mesh& mesh) {
+  print_panels<Linear<float, edge, edge, Gathered::per_pass>, edge>("kept", mesh);
+  print_panels<GatheredAgain<Linear<float, edge, edge>>, edge>("gathered again", mesh);
+  print_panels<InPanels<float, edge, edge, 2>, edge>("2 panels", mesh);
+  print_panels<InPanels<float, edge, edge, 8>, edge>("8 panels", mesh);
+}
+inline void print_panels() {
+  blocks::begin("grids panels");
+  std::puts(
+      "| mesh | | sent | calls | peak memory | a step, one host | under computation | hosts of eight |\n|---|---|---|---|---|---|---|---|");
+  print_in_panels<16384>({row = 2, column = 2});
+  print_in_panels<16384>({row = 4, column = 4});
+  print_in_panels<16384>({row = 8, column = 8});
+}
+
 /// An A100 of a machine that has eight: axes whose ranks all are in one have its links, others the network's.
 inline Machine hosts_of_eight(const Mesh& mesh) {
   Machine machine = machines::a100;
@@ -156,6 +183,7 @@ inline void print_transformers() {
 inline void print() {
   print_rungs();
   print_products();
+  print_panels();
   print_transformers();
 }
 }  // namespace print_grids

@@ -17,6 +17,7 @@ namespace parallel {
   reason(transposed_order, "parallel::transpose: it is given an order of more or fewer dimensions than the tensor has; name each once, transpose<0, 2, 1>(x) of three, transpose(x) is of matrices", dimensions, needed) \
   reason(class_targets, "parallel::cross_entropy: the target has a class for each row, so one dimension less than the logits; give it the numbers of the classes, a column of them as reshape<16>(target), or probabilities to soft_cross_entropy(logits, probabilities)", dimensions, needed) \
   reason(nothing_staged, "parallel::Pipelined: no layers of the model lie over stages, so nothing is pipelined; write Layers<12 / stage, Block>, or leave the schedule out", stages) \
+  reason(panels, "parallel::matmul_in_panels: the panels do not divide what is added up, the last dimension of x and the first of w; choose a number from 1 on that does", slices) \
   reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape, in which no extent is worked out, as -1 elsewhere", before, after) \
   reason(slice_range, "parallel::slice: the range lies outside the dimension; mend begin and end", begin, end, extent) \
   reason(top_k, "parallel::top_k: it takes fewer than one, or more than the dimension has; write top_k<dimension, k>(x) with a k from 1 to its extent", taken, extent) \

@@ -15,6 +15,7 @@ struct Application {
   enum class What : std::uint8_t {
     operation,  ///< an operation on operands, as it was inferred
     move,       ///< the verb `to`: its operand in another layout
+    beside,     ///< its first operand, behind whatever starts the others
     source,     ///< made from nothing, anew wherever it is used
     given,      ///< a parameter or an input: a value that the graph has declared
     stray,      ///< nothing that the program has declared: the graph with it is refused

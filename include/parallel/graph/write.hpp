@@ -162,6 +162,11 @@ class Writing {
       const int value = value_of(a.operands[0], a.where);
       const int origin = trace_.from({&operation::move, {value}, {}, {}, a.where, trace_.graph.values[value].member});
       values_[i] = trace_.graph.origins[origin].result = trace_.enter(value, a.type->layout);
+    } else if (a.what == What::beside) {
+      List<int, max_node_operands> operands;
+      for (const int o : a.operands) operands.push_back(value_of(o, a.where));
+      const Value v = trace_.graph.values[operands[0]];
+      values_[i] = trace_.emit(*a.operation, operands, {v.type}, v.kind);
     } else if (a.what == What::source) {
       values_[i] = made_from_nothing(a);
     } else if (a.what == What::sequence) {

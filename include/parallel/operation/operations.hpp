@@ -23,6 +23,7 @@
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/optimizing.hpp>
+#include <parallel/operation/panels.hpp>
 #include <parallel/operation/pool.hpp>
 #include <parallel/operation/power.hpp>
 #include <parallel/operation/reduce.hpp>

@@ -330,6 +330,7 @@ class Session : public CarryingOut {
         return apply(a, number, a.inferred, &a.inferred->results[0], a.inferred->kind);
       case What::move: return apply(a, number, a.type, a.type, operand(a.operands[0]).kind);
       case What::source: return apply(a, number, a.type, a.type, a.kind);
+      case What::beside:
       case What::sequence: return operand(a.operands[0]);
       case What::step: return slice(operand(a.operands[0]));
       case What::loop: return held_[static_cast<std::size_t>(loop_.carried)];
