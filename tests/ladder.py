@@ -13,7 +13,7 @@ from pathlib import Path
 
 DIFFERS = re.compile(r"differs? from rung (\d+)")
 COUNT = {"One line differs": 1, "Two lines differ": 2, "Three lines differ": 3, "five differ": 5, "Ten lines differ": 10, "Eleven lines differ": 11}
-ADDS = re.compile(r"(\d+) lines are added")
+ADDS = re.compile(r"(\d+) lines? (?:are|is) added")
 MARK, ADDED = "// changed", "// added"
 THREE = re.compile(r"^(.*\{) *// changed\n *(.*?) *// changed\n *\} *// changed$", re.MULTILINE)
 

@@ -25,7 +25,8 @@ EXAMPLES = {
 MESHES = {name: ["--mesh", "data=2,tensor=2"] for name in ("classify", "llama")}  # of the locks, where an example does not plan for a mesh of its own
 LADDER = {"1_one_rank": "", "2_inter_layer": "stage=4", "3_pipeline": "stage=4", "4_data": "data=4", "5_tensor": "tensor=4", "6_sequence": "tensor=4",
           "7_hybrid": "stage=2,data=2,tensor=2", "8_zero": "data=4", "9_servers": "data=4",
-          "10_context": "sequence=4", "11_two_dimensions": "row=2,column=2", "12_three_dimensions": "row=2,column=2,depth=2"}
+          "10_context": "sequence=4", "11_two_dimensions": "row=2,column=2", "12_three_dimensions": "row=2,column=2,depth=2",
+          "13_stale": "data=4"}
 MESHES |= {f"ladder/{name}": ["--mesh", mesh] if mesh else [] for name, mesh in LADDER.items()}
 ENDS = ["struct Options", "/// Runs a product", "/// Trains on a mesh", "int main("]
 

@@ -46,6 +46,9 @@ namespace in_two_dimensions {
 namespace in_three_dimensions {
 #include "../../examples/ladder/12_three_dimensions.cpp"
 }  // namespace in_three_dimensions
+namespace served_ahead {
+#include "../../examples/ladder/13_stale.cpp"
+}  // namespace served_ahead
 #undef main
 
 namespace beside_the_ladder {
@@ -83,11 +86,10 @@ struct SpreadModel {
 };
 using Spread = Training<SpreadModel, AdamW, data_parallel::Batch, data_parallel::Batch>;
 
-// A server for which nobody waits: gradients are those at the parameters of a step before.
+// Rung 13, and a server that is waited for.
 namespace a_step_ahead {
-using data_parallel::Batch, data_parallel::Model;
-using Step = AllStored<Training<Model, Stale<1, AdamW>, Batch, Batch>, Stored<data, At<0>, Zero::states>>;
-constexpr auto& ahead = plan<Step, Mesh{data = 4}>;
+using served_ahead::Batch, served_ahead::Model;
+constexpr auto& ahead = plan<served_ahead::Step, served_ahead::mesh>;
 constexpr auto& behind =
     plan<AllStored<Training<Model, AdamW, Batch, Batch>, Stored<data, At<0>, Zero::states>>, Mesh{data = 4}>;
 static_assert(ahead.all.elements(data, Collective::broadcast) == behind.all.elements(data, Collective::broadcast));

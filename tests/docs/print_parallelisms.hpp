@@ -80,6 +80,7 @@ inline void print_rungs() {
   print_rung<Attends, Attends>("[context](context.md)", context_parallel::mesh);
   print_rung<in_two_dimensions::Step>("[two dimensions](grids.md)", in_two_dimensions::mesh);
   print_rung<in_three_dimensions::Step>("[three dimensions](grids.md)", in_three_dimensions::mesh);
+  print_rung<served_ahead::Step>("[a server that is not waited for](servers.md)", served_ahead::mesh);
 }
 
 // Pictures and plans
@@ -222,7 +223,7 @@ void print_waiting(const char* name) {
               size(plan->peak_memory()).c_str());
 }
 inline void print_stale() {
-  blocks::print_collectives("ladder stale", beside_the_ladder::a_step_ahead::ahead);
+  blocks::print_collectives("ladder stale", beside_the_ladder::a_step_ahead::ahead, true);
   blocks::begin("ladder stale");
   std::puts(
       "| | step | of it waiting | out of the server's link | optimizer state of the server | its peak memory |\n|---|---|---|---|---|---|");
