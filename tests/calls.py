@@ -68,6 +68,8 @@ SAVED, SETTING, VIEWED = "Checkpoints are made of the communicator", "a paramete
 NORMAL, NO_END = "normal takes its deviation alone", "a Prefetch is no range"
 READING, NOT_COPIED, NO_RANGE = "a parameter is read by the plan", "Parameters are not copied", "Parameters are no range"
 WHOLE_STEP = "a trainer's call is the whole step"
+STAYS, CAUSAL, POSSESSED = "stays where it is made", "whether attention is causal", "a Trainer has parameters of yours"
+BRACES = "of what a gradient is made by stand in braces"
 READ, BYTES = "a view is read as numbers that no tensor has", "which are no bytes"
 SAMPLES, ENDS, AHEAD, KEPT = "the options of a Sampler", "the option of TokenWindows", "how many batches a Prefetch", "the options of Checkpoints"
 ORDER, WRITES, UNKEPT, INDICES = "an order is of an axis", "get writes a whole tensor", "a plan that nobody keeps", "no gradient that can be wanted"
@@ -150,6 +152,10 @@ REFUSED = [
     ("Wanted<int, Shape<8>> made;", INDICES),
     ("auto q = eager.tensor<float, Shape<1, 4, 2, 4>>(x); auto made = masked_attention(q, q, q);", MASK),
     ("auto q = eager.tensor<float, Shape<1, 4, 2, 4>>(x); auto made = document_attention(q, q, q);", DOCUMENTS),
+    ("std::vector<Trainer<Threads, Cpu>> steps; steps.push_back(std::move(step));", STAYS),
+    ("Trainer<Threads, Cpu> made(plan, world, {.learning_rate = 1e-3}, 1);", POSSESSED),
+    ("auto q = eager.tensor<float, Shape<1, 4, 2, 4>>(x); auto made = attention(q, q, q, true);", CAUSAL),
+    ("auto made = [](Gradient& g) { g.give(0, operation::add, g.operand(0), g.cotangent()); };", BRACES),
     ("Sampler made(x, 8);", SAMPLED),
     ("Sampler made(x);", SAMPLED),
     ("Sampler made(100);", SAMPLER),

@@ -57,6 +57,12 @@ CASES = [  # (program, what stands in the row)
     (of_model("cubed(x)").replace("struct Block", "float cubed(float x) { return x * x * x; }\nstruct Block"), "a function of numbers takes none"),
     (beside("struct Run { double scalar(const char*, double = 0) { return 0; } };\nvoid f(Run executor) { executor.scalar(\"x\") = 0.1; }"), "a number is set by a call"),
     ("#include <parallel/data/sampler.hpp>\n" + USING + "SamplerOptions how{.last = LastBatch::keep};\n", "a batch has one shape"),
+    (of_model("x + y").replace("Distributed auto x, Distributed auto y", "Distributed x, Distributed y"), "each value has a type of its own"),
+    (beside("struct Other { Linear<16, 64> up; };"), "a layer is a struct of yours"),
+    (beside("using Batch = Tensor<float, Shape<32, 16> / data>;"), "divides one extent, not a Shape"),
+    (beside("using Batch = Tensor<float, Shape<32 / date, 16>>;"), "the name is misspelt"),
+    ("#include <parallel/communicator/threads.hpp>\n#include <parallel/device/cpu.hpp>\n#include <parallel/run/trainer.hpp>\n"
+     + beside("void f(Trainer<Threads, Cpu>& step) { auto other = step; }"), "stays where it is made"),
     (beside("Parameter<float, 16, 64> w;"), "the extents stand in a `Shape`"),
     (beside("using Batch = Tensor<float, 16, 64>;"), "the extents stand in a `Shape`"),
     (beside("using More = Accumulate<Step, 4>;"), "how many micro-batches comes first"),

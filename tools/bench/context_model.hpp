@@ -2,12 +2,13 @@
 // itself: context_torch.py has the same.
 #pragma once
 #include <array>
+#include <vector>
 
 #include <parallel/parallel.hpp>
 
 #include "numbers.hpp"
 
-namespace bench {
+namespace bench::attending {
 
 using namespace parallel;
 using namespace parallel::internals;
@@ -32,4 +33,20 @@ using Step = Training<Layer<how, causal>, Sgd, Tensor<float, Shape<1, length / O
 /// Of the model, in its order, then the input.
 inline constexpr std::array<Numbers, 3> numbers{{{"qkv", 0, 0.07f}, {"projection", 0, 0.07f}, {"input", 0, 1}}};
 
-}  // namespace bench
+/// Gives a trainer all of them.
+template <class Trainer>
+void give_numbers(Trainer& trainer) {
+  const auto numbers_of = [](int which) {
+    return [which](std::size_t i) {
+      return number(numbers[static_cast<std::size_t>(which)], which, static_cast<std::int64_t>(i));
+    };
+  };
+  for (int which = 0; which < 2; ++which) {
+    std::vector<float> whole(which == 0 ? std::size_t{3} * channels * channels : std::size_t{channels} * channels);
+    for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = numbers_of(which)(i);
+    trainer.executor().set(numbers[static_cast<std::size_t>(which)].name, whole);
+  }
+  trainer.executor().input(0, numbers_of(2));
+}
+
+}  // namespace bench::attending

@@ -17,23 +17,14 @@
 #include "serve.hpp"
 
 namespace bench {
+using namespace attending;
 
 template <Communicator World>
 class Derived {
  public:
   Derived(World& world, const Plan& plan)
       : parameters_(plan, world.rank(), 1), trainer_(plan, world, parameters_, Sgd::Hyperparameters{}, 1) {
-    const auto numbers_of = [](int which) {
-      return [which](std::size_t i) {
-        return number(numbers[static_cast<std::size_t>(which)], which, static_cast<std::int64_t>(i));
-      };
-    };
-    for (int which = 0; which < 2; ++which) {
-      std::vector<float> whole(which == 0 ? std::size_t{3} * channels * channels : std::size_t{channels} * channels);
-      for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = numbers_of(which)(i);
-      trainer_.executor().set(numbers[static_cast<std::size_t>(which)].name, whole);
-    }
-    trainer_.executor().input(0, numbers_of(2));
+    give_numbers(trainer_);
   }
   StepResult step() { return trainer_.step(0); }
   static std::vector<Checked> checked(const StepResult& result) {

@@ -8,7 +8,7 @@
 // a rank that comes later is no communication, and stands in a row of its own. Rounds in which other programs had a
 // rank's core for a fiftieth of the time are left out where three others are there. That both give the same bits is
 // checked. Of tensor parallelism all collectives count, of ZeRO's third stage the gathers of parameters, which the step
-// starts a layer ahead.
+// starts a layer ahead, of attention around a ring all, of which the rotations go on under the current product.
 #include <parallel/communicator/threads.hpp>
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
@@ -19,6 +19,7 @@
 #include <parallel/device/cpu.hpp>
 #include <parallel/run/trainer.hpp>
 
+#include "context_model.hpp"
 #include "measure.hpp"
 #include "zero_model.hpp"
 
@@ -99,14 +100,14 @@ struct Step {
 template <Communicator World>
 class Way {
  public:
-  template <class Words>
-  Way(const Plan& plan, World& world, bool gathers_alone, const Words& words)
+  template <class Words, class Give>
+  Way(const Plan& plan, World& world, bool gathers_alone, const Words& words, Give give)
       : world_(world),
         noted_(std::make_shared<Noted>(Noted{gathers_alone})),
         watched_(world.split(0, world.rank()), noted_),
         parameters_(plan, world.rank(), 1),
         trainer_(plan, watched_, parameters_, words, 1) {
-    give_numbers(plan, trainer_, parameters_, world.rank());
+    give(plan, trainer_, parameters_, world.rank());
   }
   Step step() {
     *noted_ = {noted_->gathers_alone};
@@ -156,12 +157,12 @@ std::vector<double> of(const std::vector<Round>& rounds, F f) {
   return values;
 }
 
-template <class Words, Communicator World>
+template <class Words, class Give, Communicator World>
 void measure(World& world, const OwnedPlan& plan, const std::string& what, bool gathers_alone, const Words& words,
-             int count) {
+             Give give, int count) {
   const std::vector<Event> events = without_overlap(plan);
   const Plan changed(plan->graph, plan->mesh, events, plan->storage, plan->packing, plan->memory);
-  Way<World> scheduled(plan, world, gathers_alone, words), direct(changed, world, gathers_alone, words);
+  Way<World> scheduled(plan, world, gathers_alone, words, give), direct(changed, world, gathers_alone, words, give);
   std::vector<Round> rounds;
   for (int i = -1; i < count; ++i) {
     const Step first = scheduled.step(), second = direct.step();
@@ -191,18 +192,30 @@ void measure(World& world, const OwnedPlan& plan, const std::string& what, bool 
 
 template <Communicator World>
 void measure_all(World& world, const char* over, int rounds) {
+  const auto give = [](const Plan& plan, auto& trainer, Parameters& parameters, int rank) {
+    give_numbers(plan, trainer, parameters, rank);
+  };
   const auto layers = [&]<int count, bool sequence>() {
     measure(world, derive<LayerStep<count, sequence>>(Mesh{tensor = 2}),
             std::to_string(count) + (count > 1 ? " layers" : " layer") + (sequence ? ", sequence" : "") + ", " + over +
                 ": ",
-            false, KeepGradients::Hyperparameters{.clip_norm = 1}, rounds);
+            false, KeepGradients::Hyperparameters{.clip_norm = 1}, give, rounds);
   };
   layers.template operator()<1, false>();
   layers.template operator()<1, true>();
   layers.template operator()<4, false>();
   layers.template operator()<4, true>();
   const std::string stored = std::string("4 layers, stage 3 of ZeRO, ") + over + ": ";
-  measure(world, derive<ZeroStep<Stored<data>>>(Mesh{data = 2}), stored, true, zero_words, rounds);
+  measure(world, derive<ZeroStep<Stored<data>>>(Mesh{data = 2}), stored, true, zero_words, give, rounds);
+  const auto ring = [&]<int length>() {
+    measure(
+        world, derive<attending::Step<Context::ring, true, length, Order::zigzag>>(Mesh{sequence = 2}),
+        "ring of " + std::to_string(length) + " positions, causal, zigzag, " + over + ": ", false,
+        Sgd::Hyperparameters{}, [](const Plan&, auto& trainer, Parameters&, int) { attending::give_numbers(trainer); },
+        rounds);
+  };
+  ring.template operator()<1024>();
+  ring.template operator()<4096>();
 }
 
 }  // namespace bench

@@ -15,7 +15,7 @@ namespace parallel {
   reason(wrong_rank, "parallel: an operand has the wrong number of dimensions; mend its Shape or reshape it", dimensions, needed) \
   reason(no_such_dimension, "parallel: the dimension does not exist in this tensor; dimensions count from 0", dimension, dimensions) \
   reason(transposed_order, "parallel::transpose: it is given an order of more or fewer dimensions than the tensor has; name each once, transpose<0, 2, 1>(x) of three, transpose(x) is of matrices", dimensions, needed) \
-  reason(class_targets, "parallel::cross_entropy: the target has a class for each row, so one dimension less than the logits; give it the numbers of the classes, a column of them as reshape<16>(target), or probabilities to soft_cross_entropy(logits, probabilities)", dimensions, needed) \
+  reason(class_targets, "parallel::cross_entropy: the target, which stands behind the logits, has a class for each row, so one dimension less than the logits; give it the numbers of the classes, a column of them as reshape<16>(target), or probabilities to soft_cross_entropy(logits, probabilities)", dimensions, needed) \
   reason(nothing_staged, "parallel::Pipelined: no layers of the model lie over stages, so nothing is pipelined; write Layers<12 / stage, Block>, or leave the schedule out", stages) \
   reason(panels, "parallel::matmul_in_panels: the panels do not divide what is added up, the last dimension of x and the first of w; choose a number from 1 on that does", slices) \
   reason(elements_differ, "parallel::reshape: the number of elements changes; mend the new Shape, in which no extent is worked out, as -1 elsewhere", before, after) \
@@ -40,7 +40,7 @@ namespace parallel {
   reason(odd_size, "parallel::rotary: the last dimension is odd, so its elements have no pairs; make the heads' size even", extent) \
   reason(attention_sequence, "parallel::attention: queries, keys and values, [batch, sequence, heads, size], are all split along the sequence; in another order transpose<0, 2, 1, 3>(q), else say how it finds the keys of other ranks: attention<causal, Context::ring>(q, k, v), ::gathered, or ::ulysses, by all-to-all to the heads", length) \
   reason(two_rings, "parallel::attention: two axes split the sequence of queries, keys and values, but a ring leads over one; bring all three to the heads on the inner axis, by all-to-all with to<On<axis, Split<2>>>(q), and the result back with to<On<axis, Split<1>>>, or write Context::gathered", length, axes) \
-  reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), or use Evaluation", dimensions) \
+  reason(not_scalar, "parallel::Training: the program returns no scalar loss; return mean(...) or sum(...), name behind the optimizer the type of each input that its operator() takes, of the target too, or use Evaluation", dimensions) \
   reason(loss_alone, "parallel::Training: the program returns several tensors; return the loss alone, and give the others by an Evaluation of the same model", tensors) \
   reason(loss_broadcast, "parallel::Training: the loss is Broadcast on an axis, so its gradient would count once per rank; keep it Invariant or Partial", axes) \
   reason(only_sources, "parallel: an operation on constants or random numbers only; combine them with a parameter or an input, or write the constant's value", operands) \

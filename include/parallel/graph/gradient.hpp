@@ -46,6 +46,13 @@ struct Gradient : Emitter {
     if (has(i) && wants(i)) give(i, emit(operation, operands, {conjugate(type(i))}, ints, first, second));
   }
 
+  template <class Operand, class... More>
+  requires(std::is_same_v<Operand, int>) constexpr void give(int, const Operation&, Operand, const More&...) {
+    static_assert(sizeof...(More) > 99,
+                  "parallel::Gradient: the operands of what a gradient is made by stand in braces; write g.give(0, "
+                  "cap_derivative, {g.operand(0), g.cotangent()})");
+  }
+
   /// What is wrong with it, as the plan says, by the line of the operation.
   constexpr void refuse(Reason reason) {
     trace.graph.values[node.result].differentiable = false;  // by which the node is found again

@@ -306,7 +306,14 @@ constexpr auto document_attention(const Q& q, const K& k, const V& v, const D& d
                                   Here here = {}) {
   return internals::attend<internals::or_tried(context), causal>(dropped, here, q, k, v, documents, documents);
 }
-/// Without what says of keys which are seen: refused.
+/// What is said of which keys are seen among the arguments, or left out: refused.
+template <class Bool, Distributed Q, Distributed K, Distributed V>
+requires(std::is_same_v<Bool, bool>) constexpr auto attention(const Q& q, const K&, const V&, Bool) {
+  static_assert(std::is_void_v<Q>,
+                "parallel: whether attention is causal is its template argument, and what stands behind q, k and v a "
+                "probability; write attention(q, k, v), which is causal, or attention<false>(q, k, v)");
+  return q;
+}
 template <bool causal = false, Context context = Context::none, Distributed Q, Distributed K, Distributed V>
 constexpr auto masked_attention(const Q& q, const K&, const V&) {
   static_assert(

@@ -49,8 +49,13 @@ class Executor : public RankMemory<Device> {
   template <class... Given>
   requires(!run_of<World, ParametersIn<MemoryOf<Device>>, Given&&...>) explicit Executor(Given&&...)
       : Executor(nothing<const Plan>(), nothing<World>(), nothing<ParametersIn<MemoryOf<Device>>>()) {
+    constexpr bool moved = sizeof...(Given) == 1 && (std::is_same_v<std::remove_cvref_t<Given>, Executor> && ...);
+    static_assert(!moved,
+                  "parallel: an Executor, a Trainer, stays where it is made; hand it on as a reference, "
+                  "Trainer<Threads, Cpu>&, hold it by std::unique_ptr, or make it in its place, as emplace_back of a "
+                  "std::deque does");
     static_assert(
-        sizeof...(Given) > 99,
+        moved,
         "parallel: an Executor is made of a plan, its communicator and parameters that can be written, each "
         "with a name of its own and no temporary; write const auto plan = derive<Step>(mesh), then Executor<Threads, Cpu> "
         "executor(plan, world, parameters)");

@@ -20,8 +20,13 @@ namespace parallel::internals {
 /// f(name, value) for each of an optimizer's hyperparameters: the members of a struct of doubles.
 template <class Hyperparameters, class F>
 void each_hyperparameter(const Hyperparameters& numbers, F f) {
-  meta::each_member(numbers, [&](double value, auto position) {
-    f(meta::member_name<Hyperparameters, decltype(position)::value>, value);
+  meta::each_member(numbers, [&]<class Number>(const Number& value, auto position) {
+    static_assert(
+        std::is_arithmetic_v<Number>,
+        "parallel: the Hyperparameters of an optimizer are numbers, which its operations read by their names; "
+        "take what is none out of the struct");
+    if constexpr (std::is_arithmetic_v<Number>)
+      f(meta::member_name<Hyperparameters, decltype(position)::value>, static_cast<double>(value));
   });
 }
 

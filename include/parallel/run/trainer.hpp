@@ -106,6 +106,13 @@ class Trainer {
         "{.learning_rate = 1e-3}, and another optimizer's by its own struct, "
         "Momentum::Hyperparameters{.learning_rate = 1e-2, .momentum = 0.9}");
   }
+  template <int has_parameters = 0>
+  Trainer(const SomePlan&, World&, const AdamW::Hyperparameters&, std::uint64_t = 1) : Trainer(Unmade()) {
+    static_assert(has_parameters > 0,
+                  "parallel: a Trainer has parameters of yours, which programs over one model share; write Parameters "
+                  "parameters(plan, world.rank(), 1), then Trainer<Threads, Cpu> step(plan, world, parameters, "
+                  "{.learning_rate = 1e-3}, 1)");
+  }
   /// One step with a learning rate, on the inputs that were given to `executor()`. Where the loss is no number nothing
   /// is updated, and Failure (exit code 1) is thrown on all ranks, unless `on_no_number` says otherwise.
   StepResult step(double learning_rate, Here here = {}) {
