@@ -61,8 +61,6 @@ CASES = [  # (program, what stands in the row)
     (beside("struct Other { Linear<16, 64> up; };"), "a layer is a struct of yours"),
     (beside("using Batch = Tensor<float, Shape<32, 16> / data>;"), "divides one extent, not a Shape"),
     (beside("using Batch = Tensor<float, Shape<32 / date, 16>>;"), "the name is misspelt"),
-    ("#include <parallel/communicator/threads.hpp>\n#include <parallel/device/cpu.hpp>\n#include <parallel/run/trainer.hpp>\n"
-     + beside("void f(Trainer<Threads, Cpu>& step) { auto other = step; }"), "stays where it is made"),
     (beside("Parameter<float, 16, 64> w;"), "the extents stand in a `Shape`"),
     (beside("using Batch = Tensor<float, 16, 64>;"), "the extents stand in a `Shape`"),
     (beside("using More = Accumulate<Step, 4>;"), "how many micro-batches comes first"),
@@ -190,6 +188,7 @@ HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parall
            "parallel/file/tokenizer.hpp", "parallel/file/write_safetensors.hpp", "parallel/run/run_log.hpp", "parallel/run/watching.hpp"]
 RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
 RUNS = [  # the same, with the headers of a run
+    (beside("void f(Trainer<Threads, Cpu>& step) { auto other = step; }"), "stays where it is made"),
     (running("const Mesh mesh({2, 2}, {\"data\", \"tensor\"}); static_cast<void>(mesh);"), "a mesh has axes, each with its ranks"),
     (running("const Sgd::Hyperparameters how{.learning_rate = 0.5, .momentum = 0.9}; static_cast<void>(how);"), "the optimizer has no number of this name"),
     (running("const CosineSchedule other{.eta_min = 1e-3}; static_cast<void>(other);"), "a schedule has its numbers in the order"),
@@ -294,7 +293,7 @@ def main(root, compilers):
                                         .replace("AdamW, X, X", "AdamW, X, Y") + PLAN)
             if not re.fullmatch(rf"{re.escape(str(source))}:\d+: parallel: .*\n    disagree: axis<data>, .*; docs/errors/disagree.md\n", said):
                 faults.append(f"{compiler}: of a refusal on an axis it says: {said}")
-            _, said, _ = explained(compiler, "unknown", "int f() { return nothing; }\n")
+            _, said, _ = explained(compiler, "unknown", "int f() { return \"nothing\"; }\n")
             if "of which docs/errors.md has no row" not in said:
                 faults.append(f"{compiler}: of an error without a row it says: {said}")
             macros = folder / f"macros-{compiler}.cpp"  # before any header of the library, from whichever it begins
