@@ -70,6 +70,7 @@ READING, NOT_COPIED, NO_RANGE = "a parameter is read by the plan", "Parameters a
 WHOLE_STEP = "a trainer's call is the whole step"
 STAYS, CAUSAL, POSSESSED = "stays where it is made", "whether attention is causal", "a Trainer has parameters of yours"
 BRACES = "of what a gradient is made by stand in braces"
+IGNORED, DEVIATION, CONSTANT_WORLD = "the target that is left out stands in <>", "scaled_normal takes its deviation", "the communicator is const"
 READ, BYTES = "a view is read as numbers that no tensor has", "which are no bytes"
 SAMPLES, ENDS, AHEAD, KEPT = "the options of a Sampler", "the option of TokenWindows", "how many batches a Prefetch", "the options of Checkpoints"
 ORDER, WRITES, UNKEPT, INDICES = "an order is of an axis", "get writes a whole tensor", "a plan that nobody keeps", "no gradient that can be wanted"
@@ -156,6 +157,9 @@ REFUSED = [
     ("Trainer<Threads, Cpu> made(plan, world, {.learning_rate = 1e-3}, 1);", POSSESSED),
     ("auto q = eager.tensor<float, Shape<1, 4, 2, 4>>(x); auto made = attention(q, q, q, true);", CAUSAL),
     ("auto made = [](Gradient& g) { g.give(0, operation::add, g.operand(0), g.cotangent()); };", BRACES),
+    ("auto q = eager.tensor<float, Shape<4, 8>>(x); auto t = eager.tensor<int, Shape<4>>(x); auto made = cross_entropy(q, t, -100);", IGNORED),
+    ("auto made = scaled_normal(12, 0.02);", DEVIATION),
+    ("const Threads& w = world; Trainer<Threads, Cpu> made(plan, w, parameters, AdamW::Hyperparameters{}, 1);", CONSTANT_WORLD),
     ("Sampler made(x, 8);", SAMPLED),
     ("Sampler made(x);", SAMPLED),
     ("Sampler made(100);", SAMPLER),

@@ -61,6 +61,14 @@ CASES = [  # (program, what stands in the row)
     (beside("struct Other { Linear<16, 64> up; };"), "a layer is a struct of yours"),
     (beside("using Batch = Tensor<float, Shape<32, 16> / data>;"), "divides one extent, not a Shape"),
     (beside("using Batch = Tensor<float, Shape<32 / date, 16>>;"), "the name is misspelt"),
+    (USING + MODEL.replace("Parameter<float, Shape<16>> bias{zeros};", "Parameter<float, Shape<16, 16>> matmul{zeros};").replace("x + bias - y", "matmul(x, matmul)") + PLAN, "and hides it"),
+    (USING + MODEL.replace("Parameter<float, Shape<16>> bias{zeros};", "Layers<2, Block> blocks;").replace("x + bias - y", "blocks([](auto z) { return z; }, x)") + PLAN, "layers are called with the tensor alone"),
+    (of_model("x * numbers").replace("struct Block", "constexpr float numbers[16]{};\nstruct Block"), "an array of numbers is no tensor"),
+    (beside("using More = Within<Step, 2_GiB>;"), "a budget is said by what it is of"),
+    ("#include <parallel/model/stale.hpp>\n" + beside("using More = Training<Model, Stale<AdamW, 1>, X, X>;"), "how many steps comes first"),
+    (beside("struct Cap { static constexpr Operation cap{.name = \"cap\"}; };\ninline constexpr Apply<Cap::cap> made{1.0, 2.0, 3.0};"), "two numbers in the braces at most"),
+    (optimizer("static_cast<void>(u.state());"), "a state has a name"),
+    (of_model("x - y").replace("return mean(square(", "const auto mean = mean(x); return sum(square(mean - ").replace("x - y))", "y))"), "a name stands for what is being made"),
     (beside("Parameter<float, 16, 64> w;"), "the extents stand in a `Shape`"),
     (beside("using Batch = Tensor<float, 16, 64>;"), "the extents stand in a `Shape`"),
     (beside("using More = Accumulate<Step, 4>;"), "how many micro-batches comes first"),
@@ -87,8 +95,8 @@ CASES = [  # (program, what stands in the row)
     (beside("using More = Pipelined<schedules::gpipe(4), Accumulate<4, Step>>;"), "a schedule is named, and not called"),
     (beside("constexpr auto& p = plan<Mesh{data = 2}, Step>;"), "the program comes first, then the mesh"),
     (beside(PLAN + "static_assert(p.forward == all_reduce(data));"), "a phase is asked for its rows"),
-    (beside(PLAN + "static_assert(at_most<p.peak_memory, 64_KiB>);"), "a plan answers calls"),
-    (beside(PLAN + "static_assert(p.backward.calls <= 3);"), "a plan answers calls"),
+    (beside(PLAN + "static_assert(at_most<p.peak_memory, 64_KiB>);"), "what is asked is called"),
+    (beside(PLAN + "static_assert(p.backward.calls <= 3);"), "what is asked is called"),
     (beside(PLAN + "static_assert(p.memory.activations <= 3);"), "memory is asked by its use"),
     (USING + MODEL.replace("matmul(x, w); }", "matmul(x, w); }").replace("operator()(Distributed auto x) const", "operator()(Distributed auto x)")
      .replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;").replace("x + bias - y", "block(x) - y") + PLAN, "a part of a model is constant"),
@@ -188,6 +196,14 @@ HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parall
            "parallel/file/tokenizer.hpp", "parallel/file/write_safetensors.hpp", "parallel/run/run_log.hpp", "parallel/run/watching.hpp"]
 RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
 RUNS = [  # the same, with the headers of a run
+    ("#include <parallel/run/eager.hpp>\n" + beside("auto f(Eager<Threads, Cpu>& eager, const std::vector<float>& g) { return eager.text(g); }"), "`eager.text` prints a tensor"),
+    (beside("bool f(const std::vector<float>& g) { return g > 0; }"), "is a vector of numbers: `eager.whole(x)[0]`"),
+    (running("const int from = Checkpoints(world, \"folder\").resume(step); static_cast<void>(from);"), "what a resume gives"),
+    (running("std::vector<float> v = predict.output(\"result\"); static_cast<void>(v);"), "an output is looked at"),
+    (running("const auto [loss, norm] = step(x, x); static_cast<void>(norm); static_cast<void>(loss);"), "a step gives a struct"),
+    (running("static_cast<void>(step(x, x) < 0.1);"), "a step gives its loss among others"),
+    (running("world.all_reduce(x);"), "what ranks exchange a program derives"),
+    (running("static_cast<void>(world.rank == 0);"), "what is asked is called"),
     (beside("void f(Trainer<Threads, Cpu>& step) { auto other = step; }"), "stays where it is made"),
     (running("const Mesh mesh({2, 2}, {\"data\", \"tensor\"}); static_cast<void>(mesh);"), "a mesh has axes, each with its ranks"),
     (running("const Sgd::Hyperparameters how{.learning_rate = 0.5, .momentum = 0.9}; static_cast<void>(how);"), "the optimizer has no number of this name"),
@@ -289,6 +305,11 @@ def main(root, compilers):
             wanted = rf"{re.escape(str(source))}:\d+: parallel: the shapes do not broadcast; .*\n    shapes_differ: left_extent<16>, right_extent<17>; docs/errors/shapes_differ.md\n"
             if not re.fullmatch(wanted, said):
                 faults.append(f"{compiler}: of a refusal it says: {said}")
+            saved = folder / "saved.log"
+            saved.write_text(explained(compiler, "refused", USING + MODEL.replace("Shape<16>> bias", "Shape<17>> bias") + PLAN)[2])
+            of_file = subprocess.run([root / "tools/explain", saved], stdout=subprocess.PIPE, text=True)
+            if of_file.stdout != said or of_file.returncode != 1:
+                faults.append(f"{compiler}: of a file it says: {of_file.stdout}, exit code {of_file.returncode}")
             source, said, _ = explained(compiler, "axis", USING + MODEL.replace("Tensor<float, Shape<32 / data, 16>>", "Tensor<float, Shape<32 / data, 16>>;\nusing Y = Tensor<float, Shape<32, 16 / data>>")
                                         .replace("AdamW, X, X", "AdamW, X, Y") + PLAN)
             if not re.fullmatch(rf"{re.escape(str(source))}:\d+: parallel: .*\n    disagree: axis<data>, .*; docs/errors/disagree.md\n", said):

@@ -235,6 +235,13 @@ constexpr Initializer scaled_normal(double deviation, Dim layers) {
   for (int i = 0; i < 60; ++i) root = (root + n / root) / 2;
   return {Initializer::Kind::normal, deviation / root, true};
 }
+template <class Layers, class Fraction>
+requires(std::is_floating_point_v<Fraction>) constexpr Initializer scaled_normal(Layers, Fraction deviation) {
+  static_assert(
+      sizeof(Layers) > 99,
+      "parallel: scaled_normal takes its deviation, then how many layers there are; write scaled_normal(0.02, 12)");
+  return normal(deviation);
+}
 /// Uniform with variance 2 / (fan in + fan out); the first dimension is fan in, the product of the others fan out
 /// (Glorot and Bengio, 2010).
 inline constexpr Initializer xavier{Initializer::Kind::xavier, 1, true};

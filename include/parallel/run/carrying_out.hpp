@@ -194,7 +194,7 @@ class Session : public CarryingOut {
   }
 
   /// The whole tensor, on every rank.
-  Held whole(int number) {
+  Held whole(int number, Here here = {}) {
     const Held held = operand(number);
     Type all{held.type->dtype, held.type->layout.unplaced()};
     AxisList axes;
@@ -207,11 +207,11 @@ class Session : public CarryingOut {
       for (Dim& d : layout.dims) d = d.standing_as(Dim());
       return trace.enter(value, layout);
     };
-    return run(Key{&whole_, held.type}, std::span(&held, 1), derived(held.type, all), held.kind, {},
+    return run(Key{&whole_, held.type}, std::span(&held, 1), derived(held.type, all), held.kind, here,
                [&](Trace& trace, std::span<const int> in, Vector<int>&) { return write(trace, in[0]); });
   }
-  std::string text(int number) {
-    const Held all = whole(number);
+  std::string text(int number, Here here = {}) {
+    const Held all = whole(number, here);
     std::vector<std::int64_t> extents;
     for (const Dim& d : all.type->layout.dims) extents.push_back(d.size);
     return parallel::text(*operand(number).type) + " on " + parallel::text(mesh_) + "\n" +

@@ -79,8 +79,8 @@ class Eager {
   }
   /// The whole tensor, on every rank: sums that are pending are completed. All ranks together.
   template <Distributed X>
-  std::vector<element_t<X>> whole(const X& x) {
-    const eagerly::Held all = session_.whole(x.enter(session_.applications));
+  std::vector<element_t<X>> whole(const X& x, Here here = {}) {
+    const eagerly::Held all = session_.whole(x.enter(session_.applications), here);
     const auto* const first = reinterpret_cast<const element_t<X>*>(all.data);
     return {first, first + all.bytes / bytes_of(X::type.dtype)};
   }
@@ -94,8 +94,8 @@ class Eager {
   }
   /// How it lies, and its numbers. All ranks together.
   template <Distributed X>
-  std::string text(const X& x) {
-    return session_.text(x.enter(session_.applications));
+  std::string text(const X& x, Here here = {}) {
+    return session_.text(x.enter(session_.applications), here);
   }
   /// A model whose parameters begin as `Parameters(plan, rank, seed)` has them. One in a session.
   template <class Model>
