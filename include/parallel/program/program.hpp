@@ -87,16 +87,15 @@ constexpr void optimize(Trace& trace, const Differentiation& gradients) {
   trace.member = -1;
 }
 
-/// Refuses a loss that reads parameters of which none has a gradient.
-constexpr void check_trained(Trace& trace, const Differentiation& gradients) {
+/// Refuses a loss that is constant almost everywhere and reads parameters.
+constexpr void check_trained(Trace& trace, int loss) {
+  if (trace.graph.values[loss].differentiable) return;
   int parameter = -1;
-  for (int i = trace.graph.members.size() - 1; i >= 0; --i) {
-    const Member& m = trace.graph.members[i];
-    if (m.role == Role::state) continue;
-    if (gradients.of(m.value) >= 0) return;
+  for (int i = trace.graph.members.size() - 1; i >= 0; --i)
     for (const Node& n : trace.graph.nodes)
-      if (trace.graph.values[m.value].differentiable && n.operands.contains(m.value)) parameter = i;
-  }
+      if (const Member& m = trace.graph.members[i];
+          m.role == Role::parameter && trace.graph.values[m.value].differentiable && n.operands.contains(m.value))
+        parameter = i;
   if (parameter >= 0) trace.refuse(Reason::constant_loss, parameter);
 }
 
@@ -171,7 +170,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
       asynchronous::finish(trace);
     else
       optimize<typename Program::Optimizer>(trace, gradients);
-    check_trained(trace, gradients);
+    check_trained(trace, result);
     for (const Member& member : trace.graph.members)
       if (const int gradient = member.role == Role::input ? gradients.of(member.value) : -1; gradient >= 0)
         trace.output(trace.graph.name(member.path, {".gradient"}),
