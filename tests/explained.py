@@ -69,6 +69,12 @@ CASES = [  # (program, what stands in the row)
     (beside("struct Cap { static constexpr Operation cap{.name = \"cap\"}; };\ninline constexpr Apply<Cap::cap> made{1.0, 2.0, 3.0};"), "two numbers in the braces at most"),
     (optimizer("static_cast<void>(u.state());"), "a state has a name"),
     (of_model("x - y").replace("return mean(square(", "const auto mean = mean(x); return sum(square(mean - ").replace("x - y))", "y))"), "a name stands for what is being made"),
+    (beside("Parameter<half, Shape<16, 64>> w;"), "element types are `float`"),
+    (beside("using Batch = Tensor<float, Shape<32 / zigzag, 16>>;"), "an order is of an axis"),
+    (of_model("dropout(0.1, x) - y"), "takes its tensor first"),
+    (of_model("square(top_k<1, 5>(x))"), "top_k gives two tensors"),
+    (beside("constexpr auto& p = plan<Step, data = 2, tensor = 2>;"), "the mesh is one argument"),
+    (beside("constexpr Tasks tasks(int stage, int stages, int) { static_cast<void>(stage + stages); return {}; }\ninline constexpr Schedule mine{\"mine\", 1, false, false, tasks};"), "a function of four numbers"),
     (beside("Parameter<float, 16, 64> w;"), "the extents stand in a `Shape`"),
     (beside("using Batch = Tensor<float, 16, 64>;"), "the extents stand in a `Shape`"),
     (beside("using More = Accumulate<Step, 4>;"), "how many micro-batches comes first"),
@@ -196,6 +202,9 @@ HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parall
            "parallel/file/tokenizer.hpp", "parallel/file/write_safetensors.hpp", "parallel/run/run_log.hpp", "parallel/run/watching.hpp"]
 RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
 RUNS = [  # the same, with the headers of a run
+    (running("static_cast<void>(step.executor().member(\"bias\"));"), "a member is meant by its number"),
+    (running("const std::vector<float> v = read_npy(\"x.npy\").as<float>(); static_cast<void>(v);"), "a view of a file lies in the file"),
+    (running("watch([](const WatchedTensor&) {}, \"blocks.*.up\");"), "not a text"),
     ("#include <parallel/run/eager.hpp>\n" + beside("auto f(Eager<Threads, Cpu>& eager, const std::vector<float>& g) { return eager.text(g); }"), "`eager.text` prints a tensor"),
     (beside("bool f(const std::vector<float>& g) { return g > 0; }"), "is a vector of numbers: `eager.whole(x)[0]`"),
     (running("const int from = Checkpoints(world, \"folder\").resume(step); static_cast<void>(from);"), "what a resume gives"),

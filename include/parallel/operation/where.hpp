@@ -21,7 +21,8 @@ PARALLEL_AHEAD constexpr void where_gradient(Gradient& g) {
 }
 PARALLEL_AHEAD constexpr Shaped where_shape(const Arguments& a) {
   const Shaped shaped = broadcast_shape(a, 1);
-  return {shaped.results, shaped.refusal ? shaped.refusal : whole_numbers(a, 0)};
+  const Refusal mask = whole_numbers(a, 0);  // x and y in its place are more likely than of two types
+  return {shaped.results, mask ? mask : shaped.refusal};
 }
 inline constexpr Operation where{.name = "where",
                                  .shape = where_shape,
