@@ -350,7 +350,7 @@ TEST_CASE("every kernel of programs stays within what the account says") {
   check_kernels.operator()<Training<Seldom, StatesIn<bfloat16, AdamW>, X, Classes>>("adamw in bf16");
   // What plans seldom have compute: copies of what others hold.
   for (const DType dtype : {DType::f32, DType::i32, DType::bf16, DType::f16})
-    for (const Operation* o : {&operation::copy, &operation::reshape, &operation::maximum_of}) {
+    for (const Operation* o : {&operation::copy, &operation::reshape, &operation::maximum_of, &operation::beside}) {
       if (dtype == DType::i32 && o == &operation::maximum_of) continue;
       Tensors t;
       check(*o, Call{.operands = {t({3, 500}, dtype)}, .results = {t({3, 500}, dtype)}});
