@@ -75,6 +75,8 @@ CASES = [  # (program, what stands in the row)
     (of_model("square(top_k<1, 5>(x))"), "top_k gives two tensors"),
     (beside("constexpr auto& p = plan<Step, data = 2, tensor = 2>;"), "the mesh is one argument"),
     (beside("constexpr Tasks tasks(int stage, int stages, int) { static_cast<void>(stage + stages); return {}; }\ninline constexpr Schedule mine{\"mine\", 1, false, false, tasks};"), "a function of four numbers"),
+    (beside("constexpr void back(Gradient& g) { g.give(operation::add, 0, {g.cotangent(), g.cotangent()}); }"), "which operand's gradient it is comes first"),
+    ("#include <parallel/run/mesh_argument.hpp>\n" + beside("Mesh of(const char* text) { return mesh_argument(text, {data, tensor}); }"), "axes are given by their addresses"),
     (beside("Parameter<float, 16, 64> w;"), "the extents stand in a `Shape`"),
     (beside("using Batch = Tensor<float, 16, 64>;"), "the extents stand in a `Shape`"),
     (beside("using More = Accumulate<Step, 4>;"), "how many micro-batches comes first"),

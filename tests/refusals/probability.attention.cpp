@@ -10,7 +10,7 @@ struct Model {
   constexpr auto operator()(Distributed auto x) const {
     const auto q = matmul(x, query), k = matmul(x, key), v = matmul(x, value);
 #ifdef WRONG
-    return mean(attention(q, k, v, true));
+    return mean(attention(q, k, v, 1.0));
 #else
     return mean(attention<true>(q, k, v, 0.1));
 #endif
