@@ -10,8 +10,8 @@
 
 namespace parallel {
 
-/// How many keys the queries of each rank see, all together, where documents of so many tokens lie packed one behind the
-/// other and the sequence is split in an order. Throws Failure(bad_data) for a document without tokens, and
+/// How many keys the queries of each rank see, all together, where documents of so many tokens lie packed one behind
+/// the other and the sequence is split in an order. Throws Failure(bad_data) for a document without tokens, and
 /// (configuration) where ranks, or in zigzag twice as many, do not divide the sequence.
 inline std::vector<std::int64_t> pairs_of_documents(const std::vector<std::int64_t>& lengths, int ranks,
                                                     Order order = Order::contiguous, bool causal = true) {

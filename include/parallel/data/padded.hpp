@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -30,8 +29,8 @@ constexpr Padded padded(std::int64_t size, std::int64_t ranks) {
                   exit_code::configuration);
   return {(size + ranks - 1) / ranks * ranks, size};
 }
-/// numbers[..., what counts] -> [..., with the padding], `with` behind each row. Throws Failure(bad_data) where they are
-/// no whole rows.
+/// numbers[..., what counts] -> [..., with the padding], `with` behind each row. Throws Failure(bad_data) where they
+/// are no whole rows.
 template <class T>
 std::vector<T> padded(const std::vector<T>& numbers, const Padded& extent, T with) {
   const auto row = static_cast<std::size_t>(extent.of);

@@ -13,19 +13,19 @@ namespace parallel {
 namespace internals {
 /// Brought together along a dimension, on those of its axes, the innermost first, that split not the other's, too.
 template <int dim, Dim other, int axis, Distributed X>
-constexpr auto gathered_beside(const X& x, Here here) {
+constexpr auto brought_together(const X& x, Here here) {
   if constexpr (axis < 0 || X::kind == Kind::refused)
     return x;
   else if constexpr (other.split_by(X::type.layout.dims[dim].axes[axis]))
-    return gathered_beside<dim, other, axis - 1>(x, here);
+    return brought_together<dim, other, axis - 1>(x, here);
   else
-    return gathered_beside<dim, other, axis - 1>(
+    return brought_together<dim, other, axis - 1>(
         recompute(to<OnAxis<X::type.layout.dims[dim].axes[axis], Broadcast>>(x, here)), here);
 }
 /// On the axes of another, where it is whole, each rank uses it for itself: then what is made of it is, too, and of the
 /// panels' gradients one sum over the ranks is completed and not one a panel.
 template <class Other, int axis = 0, Distributed X>
-constexpr auto used_beside(const X& x, Here here) {
+constexpr auto used_by_each(const X& x, Here here) {
   constexpr AxisList axes = [] {
     AxisList all;
     Other::type.layout.collect(all);
@@ -34,9 +34,9 @@ constexpr auto used_beside(const X& x, Here here) {
   if constexpr (axis >= axes.size() || X::kind == Kind::refused)
     return x;
   else if constexpr (X::type.layout.on(axes[axis]) == Invariant)
-    return used_beside<Other, axis + 1>(to<OnAxis<axes[axis], Broadcast>>(x, here), here);
+    return used_by_each<Other, axis + 1>(to<OnAxis<axes[axis], Broadcast>>(x, here), here);
   else
-    return used_beside<Other, axis + 1>(x, here);
+    return used_by_each<Other, axis + 1>(x, here);
 }
 /// A dimension as panels behind each other, every `panels`-th element in one: each rank has as many of each panel,
 /// however many ranks there are.
@@ -53,7 +53,7 @@ constexpr auto panel_of(const X& all, Here here) {
   const auto one = recompute(slice<dim + 1, panel, panel + 1>(all, here));
   constexpr int rank = X::type.layout.rank() - 1;
   const auto own = recompute(spelling::without_dimension<dim + 1>(one, here, std::make_integer_sequence<int, rank>{}));
-  return gathered_beside<dim, other, X::type.layout.dims[dim].count - 1>(own, here);
+  return brought_together<dim, other, X::type.layout.dims[dim].count - 1>(own, here);
 }
 /// x[..., k / panels, panels] and w[k / panels, panels, n...].
 template <int panels, Distributed X, Distributed W>
@@ -108,8 +108,8 @@ constexpr auto matmul_of_panels(const X& x, const W& w, Here here) {
 }
 }  // namespace internals
 
-/// matmul(x, w) of x[..., k] and w[k, n...], whose k are split by other axes, in so many panels, which divide k: of each
-/// x and w are gathered, multiplied and added up, and gathered again by the backward pass (SUMMA: van de Geijn and
+/// matmul(x, w) of x[..., k] and w[k, n...], whose k are split by other axes, in so many panels, which divide k: of
+/// each x and w are gathered, multiplied and added up, and gathered again by the backward pass (SUMMA: van de Geijn and
 /// Watts, 1997). So a rank has room for a panel, and the next comes under the current product. An axis that splits k of
 /// both is not gathered: the result is then a pending sum.
 template <int panels, Distributed X, Distributed W>
@@ -122,7 +122,7 @@ constexpr auto matmul_in_panels(const X& x, const W& w, Here here = {}) {
   else if constexpr (panels < 1 || right[0].size % panels != 0)
     return internals::mistaken<Reason::panels, X, panels>();
   else
-    return internals::matmul_of_panels<panels>(internals::used_beside<W>(x, here), internals::used_beside<X>(w, here),
+    return internals::matmul_of_panels<panels>(internals::used_by_each<W>(x, here), internals::used_by_each<X>(w, here),
                                                here);
 }
 
