@@ -14,7 +14,7 @@ namespace internals {
 /// x, of which something is computed while what makes the others goes on.
 template <Distributed X, Distributed... Others>
 constexpr auto beside(const X& x, Here here, const Others&... others) {
-  if constexpr (X::kind == Kind::refused || ((Others::kind == Kind::refused) || ...)) {
+  if constexpr (sizeof...(Others) == 0 || X::kind == Kind::refused || ((Others::kind == Kind::refused) || ...)) {
     return x;
   } else {
     Applications* const program = x.program();

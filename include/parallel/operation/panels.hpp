@@ -71,28 +71,23 @@ struct Panels {
   constexpr auto right() const {
     return panel_of<0, X::type.layout.dims[of_k], panel>(w, here);
   }
-  /// The sum of the products of a panel and all behind it.
+  /// `added` to what is before it: the sum of the products of a panel and all behind it.
   template <int panel>
-  constexpr auto sum(const auto& before, const auto& of_x, const auto& of_w, const auto&... last) const {
+  constexpr auto sum(const auto& added, const auto& of_x, const auto& of_w, const auto&... last) const {
     if constexpr (panel + 1 == panels) {
-      return add(before, matmul(of_x, beside(of_w, here, last...), here), here);
+      return added(matmul(of_x, beside(of_w, here, last...), here));
     } else {
       const auto next_of_x = left<panel + 1>();
       const auto next_of_w = right<panel + 1>();
-      const auto product = matmul(of_x, beside(of_w, here, next_of_x, next_of_w, last...), here);
-      return sum<panel + 1>(add(before, product, here), next_of_x, next_of_w, of_x, of_w);
+      const auto so_far = added(matmul(of_x, beside(of_w, here, next_of_x, next_of_w, last...), here));
+      return sum<panel + 1>([&](const auto& product) { return add(so_far, product, here); }, next_of_x, next_of_w, of_x,
+                            of_w);
     }
   }
   constexpr auto sum() const {
     const auto of_x = left<0>();
     const auto of_w = right<0>();
-    if constexpr (panels == 1) {
-      return matmul(of_x, of_w, here);
-    } else {
-      const auto next_of_x = left<1>();
-      const auto next_of_w = right<1>();
-      return sum<1>(matmul(of_x, beside(of_w, here, next_of_x, next_of_w), here), next_of_x, next_of_w, of_x, of_w);
-    }
+    return sum<0>([](const auto& product) { return product; }, of_x, of_w);
   }
 };
 template <int panels, Distributed X, Distributed W>
