@@ -24,8 +24,8 @@ std::vector<double> steps(const Mesh& mesh) {
   std::vector<double> seen;
   run_threads(mesh.ranks(), [&](Threads& world) {
     const auto plan = derive<P>(mesh.on_stage(mesh.coordinate(world.rank(), &stage)));
-    Parameters parameters(*plan, world.rank(), 1);
-    Trainer<Threads, CpuDouble> trainer(
+    under_test::Parameters parameters(*plan, world.rank(), 1);
+    Trainer<Threads, under_test::Device> trainer(
         *plan, world, parameters, typename P::Optimizer::Hyperparameters{.learning_rate = 1e-2, .clip_norm = 0.5}, 1);
     const int batches = P::micro_batches * examples;
     const auto x = program::numbers<double>(batches * inputs, 1), y = program::numbers<double>(batches * results, 2);

@@ -14,6 +14,7 @@ HEAD = """#include <sstream>
 #ifdef WITH_MPI
 #include <parallel/communicator/mpi.hpp>
 #endif
+#include <parallel/communicator/checked.hpp>
 #include <parallel/communicator/threads.hpp>
 #include <parallel/data/prefetch.hpp>
 #include <parallel/data/sampler.hpp>
@@ -70,7 +71,8 @@ READING, NOT_COPIED, NO_RANGE = "a parameter is read by the plan", "Parameters a
 WHOLE_STEP = "a trainer's call is the whole step"
 STAYS, CAUSAL, POSSESSED = "stays where it is made", "whether attention is causal", "a Trainer has parameters of yours"
 BRACES = "of what a gradient is made by stand in braces"
-IGNORED, DEVIATION, CONSTANT_WORLD = "the target that is left out stands in <>", "scaled_normal takes its deviation", "the communicator is const"
+IGNORED, DEVIATION = "the target that is left out stands in <>", "scaled_normal takes its deviation"
+CONSTANT_WORLD, ANOTHER_WORLD = "the communicator is const", "the communicator is of another type"
 READ, BYTES = "a view is read as numbers that no tensor has", "which are no bytes"
 SAMPLES, ENDS, AHEAD, KEPT = "the options of a Sampler", "the option of TokenWindows", "how many batches a Prefetch", "the options of Checkpoints"
 ORDER, WRITES, UNKEPT, INDICES = "an order is of an axis", "get writes a whole tensor", "a plan that nobody keeps", "no gradient that can be wanted"
@@ -160,6 +162,8 @@ REFUSED = [
     ("auto q = eager.tensor<float, Shape<4, 8>>(x); auto t = eager.tensor<int, Shape<4>>(x); auto made = cross_entropy(q, t, -100);", IGNORED),
     ("auto made = scaled_normal(12, 0.02);", DEVIATION),
     ("const Threads& w = world; Trainer<Threads, Cpu> made(plan, w, parameters, AdamW::Hyperparameters{}, 1);", CONSTANT_WORLD),
+    ("Checked<Threads> w(world); Trainer<Threads, Cpu> made(plan, w, parameters, AdamW::Hyperparameters{}, 1);", ANOTHER_WORLD),
+    ("Checked<Threads> w(world); Executor<Threads, Cpu> made(plan, w, parameters);", ANOTHER_WORLD),
     ("Sampler made(x, 8);", SAMPLED),
     ("Sampler made(x);", SAMPLED),
     ("Sampler made(100);", SAMPLER),

@@ -42,8 +42,8 @@ void check_record(const Mesh& mesh) {
   const OwnedPlan plan = derive<Step>(mesh);
   std::vector<int> differ(static_cast<std::size_t>(mesh.ranks()), -1);
   run_threads(mesh.ranks(), [&](Threads& world) {
-    Parameters parameters(plan, world.rank(), 5);
-    Executor<Threads, CpuDouble> executor(plan, world, parameters);
+    under_test::Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, under_test::Device> executor(plan, world, parameters);
     std::map<std::string, std::vector<Record>> records;
     executor.each_group([&](const std::string& axes, Threads& group) { group.record(&records[axes]); });
     feed<double>(executor);

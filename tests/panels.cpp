@@ -164,7 +164,7 @@ TEST_CASE("tensors of more dimensions are multiplied in panels") {
 
 TEST_CASE("products in panels are there at once, eagerly") {
   run_threads(4, [](Threads& world) {
-    Eager<Threads, CpuDouble> eager(Mesh{row = 2, column = 2}, world);
+    Eager<Threads, under_test::Device> eager(Mesh{row = 2, column = 2}, world);
     const auto numbers = [](double first) {
       std::vector<double> all;
       for (int i = 0; i < 64; ++i) all.push_back(first - 0.25 * i);

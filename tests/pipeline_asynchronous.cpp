@@ -6,9 +6,6 @@
 
 #include <doctest/doctest.h>
 
-#include <parallel/communicator/threads.hpp>
-#include <parallel/device/cpu.hpp>
-
 #include "program.hpp"
 
 using namespace parallel;
@@ -54,9 +51,9 @@ double gradients(const Weights& at, int j, int ranks, Weights& result) {
   const OwnedPlan plan = derive<Gradients>(Mesh{data = ranks});
   double share = 0;
   run_threads(ranks, [&](Threads& world) {
-    Parameters parameters(plan, world.rank(), 5);
+    under_test::Parameters parameters(plan, world.rank(), 5);
     for (const std::string& n : names) parameters.set(plan, world.rank(), n, at.at(n));
-    Executor<Threads, CpuDouble> executor(plan, world, parameters);
+    Executor<Threads, under_test::Device> executor(plan, world, parameters);
     executor.scalar("clip_norm", 0);
     executor.input(0, std::span(x).subspan(static_cast<std::size_t>(j) * rows * 5, rows * 5));
     executor.input(1, std::span(y).subspan(static_cast<std::size_t>(j) * rows * 3, rows * 3));
@@ -64,7 +61,8 @@ double gradients(const Weights& at, int j, int ranks, Weights& result) {
     if (world.rank() != 0) return;
     share = executor.output_scalar(0) * (1.0 / micro_batches);
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const View g = executor.output(static_cast<int>(i) + 2);
+      std::vector<std::byte> room;
+      const View g = executor.on_host(executor.output(static_cast<int>(i) + 2), room);
       result[names[i]].assign(g.as<double>(), g.as<double>() + g.elements());
     }
   });
@@ -83,7 +81,7 @@ Weights defined(int stages, int ranks, int steps, std::vector<double>& losses) {
   Weights newest, moments;
   run_threads(1, [&](Threads&) {
     const OwnedPlan plan = derive<Gradients>(Mesh{data = 1});
-    Parameters parameters(plan, 0, 5);
+    under_test::Parameters parameters(plan, 0, 5);
     for (const std::string& n : names) {
       newest[n].resize(sizes.at(n));
       parameters.get(plan, 0, n, newest[n]);
@@ -118,9 +116,9 @@ Weights run(const Mesh& mesh, int steps, std::vector<double>& losses) {
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan plan =
         derive<Pipelined<schedules::pipedream, Accumulate<micro_batches, Step<depth / stage>>>>(mesh, world.rank());
-    Parameters parameters(plan, world.rank(), 5);
+    under_test::Parameters parameters(plan, world.rank(), 5);
     const Momentum::Hyperparameters numbers{.momentum = momentum};
-    Trainer<Threads, CpuDouble> trainer(plan, world, parameters, numbers, 3);
+    Trainer<Threads, under_test::Device> trainer(plan, world, parameters, numbers, 3);
     trainer.executor().input(0, x);
     trainer.executor().input(1, y);
     for (int step = 0; step < steps; ++step) {

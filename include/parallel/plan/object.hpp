@@ -4,6 +4,7 @@
 #pragma once
 #include <bit>
 
+#include <parallel/meta/type_name.hpp>
 #include <parallel/plan/constant.hpp>
 #include <parallel/plan/demands.hpp>
 
@@ -29,22 +30,6 @@ constexpr std::int64_t checksum(std::span<const std::int64_t> words) {
   const std::int64_t* w = words.data();  // no iterators: few calls are few steps of the compiler
   for (std::size_t i = 0; i < words.size(); ++i) hash = (hash ^ static_cast<std::uint64_t>(w[i])) * 0x100000001b3;
   return static_cast<std::int64_t>(hash);
-}
-
-/// How a type is spelled: all three compilers say "... [with T = Name; ...]" or "... [T = Name]".
-template <class T>
-constexpr std::string_view type_name() {
-  const std::string_view whole = __PRETTY_FUNCTION__;
-  const std::size_t begin = whole.find("T = ") + 4;
-  std::size_t end = begin;
-  for (int depth = 0; end < whole.size(); ++end) {
-    if (depth == 0 && (whole[end] == ';' || whole[end] == ']')) break;
-    depth += whole[end] == '<' || whole[end] == '{' || whole[end] == '[' ? 1 : 0;
-    depth -= whole[end] == '>' || whole[end] == '}' || whole[end] == ']' ? 1 : 0;
-  }
-  std::string_view name = whole.substr(begin, end - begin);
-  if (name.starts_with("parallel::")) name.remove_prefix(10);
-  return name;
 }
 
 template <class T>
@@ -200,8 +185,8 @@ class Writer {
     field(static_cast<const GraphView&>(g_).base());
   }
   constexpr void spellings() {
-    text(type_name<typename Program::Model>());
-    text(is_trained<Program> ? type_name<typename Program::Optimizer>() : "");
+    text(meta::type_name<typename Program::Model>());
+    text(is_trained<Program> ? meta::type_name<typename Program::Optimizer>() : "");
     Vector<int> file_of;
     for (const Origin& o : g_.origins) file_of.push_back(file(o.source.file));
     number(files_.size());

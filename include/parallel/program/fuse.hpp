@@ -79,18 +79,26 @@ struct Fusing {
     }
     return true;
   }
-  /// Makes a sum of padded tensors that stand one behind the other, with nothing between them, their concatenation.
-  constexpr void concatenate(int n) {
-    Padded found;
-    Node& node = g.nodes[n];
-    if (node.operation != &operation::add || !padded(node.operands[0], n, found) || !padded(node.operands[1], n, found))
-      return;
+  /// Whether tensors stand one behind the other in one of this type, with nothing between them.
+  constexpr bool fill(const Padded& found, const Type& type) const {
     std::int64_t end = 0;
     for (int i = 0; i < found.values.size(); ++i) {
-      if (found.begins[i] != end) return;
+      if (found.begins[i] != end) return false;
       end += g.values[found.values[i]].type.layout.dims[found.dim].size;
     }
-    if (end != g.values[node.result].type.layout.dims[found.dim].size) return;
+    return end == type.layout.dims[found.dim].size;
+  }
+  /// Makes a sum of padded tensors that fill its result their concatenation.
+  constexpr void concatenate(int n) {
+    const Node& node = g.nodes[n];
+    if (node.operation != &operation::add) return;
+    Padded found;  // behind which nothing returns: nvcc 13 would say that its memory is lost
+    if (padded(node.operands[0], n, found) && padded(node.operands[1], n, found) &&
+        fill(found, g.values[node.result].type))
+      concatenate(n, found);
+  }
+  constexpr void concatenate(int n, const Padded& found) {
+    Node& node = g.nodes[n];
     node.operation = &operation::concatenate;
     node.operands = found.values;
     node.ints = {found.dim};

@@ -38,7 +38,7 @@ class Eagerly {
   requires(!run_of<World, ParametersIn<MemoryOf<Device>>, Given&&...>) explicit Eagerly(Given&&...)
       : Eagerly(nothing<const Plan>(), nothing<World>(), nothing<ParametersIn<MemoryOf<Device>>>()) {
     static_assert(
-        sizeof...(Given) > 99,
+        wrong_world<World, Given...>(),
         "parallel: Eagerly is made of a plan, its communicator and parameters that can be written, each with a "
         "name of its own and no temporary; write const auto plan = derive<Step>(mesh), then Eagerly<Step, Threads, Cpu> "
         "eager(plan, world, parameters)");

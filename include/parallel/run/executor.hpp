@@ -54,12 +54,8 @@ class Executor : public RankMemory<Device> {
                   "parallel: an Executor, a Trainer, stays where it is made; hand it on as a reference, "
                   "Trainer<Threads, Cpu>&, hold it by std::unique_ptr, or make it in its place, as emplace_back of a "
                   "std::deque does");
-    constexpr bool constant = (std::is_same_v<std::remove_reference_t<Given>, const World> || ...);
-    static_assert(!constant,
-                  "parallel: the communicator is const, but a run changes it; take it as it is handed over, "
-                  "run_threads(4, [&](Threads& world) { ... })");
     static_assert(
-        moved || constant,
+        moved || wrong_world<World, Given...>(),
         "parallel: an Executor is made of a plan, its communicator and parameters that can be written, each "
         "with a name of its own and no temporary; write const auto plan = derive<Step>(mesh), then Executor<Threads, Cpu> "
         "executor(plan, world, parameters)");

@@ -31,4 +31,19 @@ template <class World, class Parameters, class P, class W, class Q, class... Mor
 constexpr bool run_of<World, Parameters, P, W, Q, More...> = std::is_lvalue_reference_v<P>&&
     std::is_convertible_v<P, const Plan&>&& std::is_convertible_v<W, World&>&& std::is_convertible_v<Q, Parameters&>;
 
+/// Whether a communicator is the fault of what a run is given, which this says.
+template <class World, class... Given>
+constexpr bool wrong_world() {
+  constexpr bool constant = (std::is_same_v<std::remove_reference_t<Given>, const World> || ...);
+  static_assert(!constant,
+                "parallel: the communicator is const, but a run changes it; take it as it is handed over, "
+                "run_threads(4, [&](Threads& world) { ... })");
+  constexpr bool another =
+      ((Communicator<std::remove_cvref_t<Given>> && !std::is_same_v<std::remove_cvref_t<Given>, World>) || ...);
+  static_assert(!another,
+                "parallel: the communicator is of another type than what runs is named by; name what it is made of, "
+                "Trainer<Threads, Cpu> of Threads, Trainer<Checked<Threads>, Cpu> of Checked<Threads>");
+  return constant || another;
+}
+
 }  // namespace parallel::internals

@@ -10,6 +10,7 @@
 
 #include <parallel/device/device.hpp>
 #include <parallel/meta/members.hpp>
+#include <parallel/meta/type_name.hpp>
 #include <parallel/model/optimizer.hpp>
 #include <parallel/plan/plan.hpp>
 #include <parallel/run/misuse.hpp>
@@ -87,17 +88,19 @@ bool is_optimizer_of(const GraphView& g, const Operation& update, const Hyperpar
 template <class Hyperparameters>
 void check_optimizer(const GraphView& g) {
   bool known = false, of_it = false;
-  std::string other;
+  std::string other, its_own;
   each_optimizer([&]<class Own>(const Operation& update, const Own& numbers) {
     constexpr bool same = std::is_same_v<Own, Hyperparameters>;
     known = known || same;
     if (!is_optimizer_of(g, update, numbers)) return;
     of_it = same;
     other = update.name;
+    const std::string_view whole = meta::type_name<Own>();
+    its_own = whole.substr(whole.rfind("::", whole.rfind("::") - 1) + 2);  // Adam::Hyperparameters
   });
   if (known && !of_it && !other.empty())
     throw Misuse("the hyperparameters are another optimizer's than the program's, which updates by " + other +
-                 "; write those of its own, as Adam::Hyperparameters{...}: a braced list is AdamW's");
+                 "; write those of its own, " + its_own + "{...}: a braced list is AdamW's");
   if (!known || !other.empty()) return;
   each_hyperparameter(Hyperparameters{}, [&](std::string_view name, double) {
     if (std::none_of(g.scalars.begin(), g.scalars.end(),

@@ -184,12 +184,8 @@ class Trainer {
   struct Unmade {};
   template <class... Given>
   struct OutOfPlace : Unmade {
-    static constexpr bool constant = (std::is_same_v<std::remove_reference_t<Given>, const World> || ...);
-    static_assert(!constant,
-                  "parallel: the communicator is const, but a run changes it; take it as it is handed over, "
-                  "run_threads(4, [&](Threads& world) { ... })");
     static_assert(
-        constant,
+        wrong_world<World, Given...>(),
         "parallel: a Trainer is made of a plan, its communicator and parameters, each with a name of its own and "
         "no temporary, the optimizer's numbers and a seed; write Parameters parameters(plan, world.rank(), 1), "
         "then Trainer<Threads, Cpu> step(plan, world, parameters, {.learning_rate = 1e-3}, 1)");
