@@ -72,9 +72,8 @@ Left trained(int ranks, double clip_norm) {
   const auto plan = derive<Program>(Mesh{data = ranks});
   Left left;
   run_threads(ranks, [&](Threads& world) {
-    under_test::Parameters parameters(*plan, world.rank(), 1);
-    Trainer<Threads, under_test::Device> trainer(*plan, world, parameters,
-                                                 {.weight_decay = 0.1, .clip_norm = clip_norm}, 1);
+    Parameters parameters(*plan, world.rank(), 1);
+    Trainer<Threads, Cpu> trainer(*plan, world, parameters, {.weight_decay = 0.1, .clip_norm = clip_norm}, 1);
     const int batches = Program::micro_batches;
     trainer.executor().inputs(
         {{program::numbers<float>(batches * 8 * 6, 1), program::numbers<float>(batches * 8 * 4, 2)}});

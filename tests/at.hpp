@@ -80,8 +80,8 @@ class Course {
 /// What two steps leave: losses, norms, and behind them the rank's part of the parameter, elsewhere NaN.
 template <Communicator World>
 std::vector<double> trained(const Plan& plan, World& world) {
-  under_test::Parameters parameters(plan, world.rank(), 1);
-  Trainer<World, under_test::Device> trainer(plan, world, parameters, {.weight_decay = 0.1, .clip_norm = 0.5}, 1);
+  Parameters parameters(plan, world.rank(), 1);
+  Trainer<World, CpuDouble> trainer(plan, world, parameters, {.weight_decay = 0.1, .clip_norm = 0.5}, 1);
   std::vector<double> c(extent * extent), result, whole(c.size(), std::numeric_limits<double>::quiet_NaN());
   for (std::size_t i = 0; i < c.size(); ++i) c[i] = 2 * random_uniform(3, 1, i) - 1;
   trainer.executor().input(0, c);

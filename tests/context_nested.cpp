@@ -47,8 +47,8 @@ struct Model {
   Parameter<double, Shape<size, size>> query{normal(1)}, key{normal(1)}, value{normal(1)};
   constexpr auto operator()(Distributed auto weight, Distributed auto q, Distributed auto k, Distributed auto few_keys,
                             Distributed auto seen) const {
-    const auto a = matmul(q, query), b = matmul(k, key), c = matmul(k, value), f = matmul(few_keys, key),
-               g = matmul(few_keys, value);
+    const auto a = matmul(q, query), b = matmul(k, key), c = matmul(k, value);
+    const auto f = matmul(few_keys, key), g = matmul(few_keys, value);
     return mean(weight * How::template attend<true>(a, b, c)) + mean(weight * How::template attend<true>(a, f, g)) +
            mean(weight * How::template attend<false>(a, b, c)) + mean(weight * How::attend_masked(a, b, c, seen));
   }

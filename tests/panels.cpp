@@ -2,6 +2,7 @@
 // gather the next under the current product, and give the numbers of one rank.
 #include <doctest/doctest.h>
 
+#include <parallel/device/cpu/device.hpp>
 #include <parallel/run/eager.hpp>
 
 #include "docs/grids.hpp"
@@ -164,7 +165,7 @@ TEST_CASE("tensors of more dimensions are multiplied in panels") {
 
 TEST_CASE("products in panels are there at once, eagerly") {
   run_threads(4, [](Threads& world) {
-    Eager<Threads, under_test::Device> eager(Mesh{row = 2, column = 2}, world);
+    Eager<Threads, CpuDouble> eager(Mesh{row = 2, column = 2}, world);
     const auto numbers = [](double first) {
       std::vector<double> all;
       for (int i = 0; i < 64; ++i) all.push_back(first - 0.25 * i);

@@ -101,6 +101,7 @@ class Test:
         mlp = self.examples / "mlp"
         subprocess.run([mlp, "--record", record], check=True, stdout=subprocess.DEVNULL)
         self.plan(mlp, "--run", record, "--machine", "a100", says=["every call and byte of 4 ranks is the plan's", "all_reduce on data"])
+        self.times(mlp, record)
         rank = self.folder / "record.1"
         whole = rank.read_text().splitlines(keepends=True)
         at = next(i for i, line in enumerate(whole) if " start " in line)
@@ -119,6 +120,29 @@ class Test:
             self.plan(mlp, "--run", record, code=code, says=says)
         rank.unlink()
         self.plan(mlp, "--run", record, code=66, says=["record.1"])
+
+    def times(self, program, record):
+        """A run is recorded from outside, too; and of one whose events all take a millisecond each row is as many as it has events."""
+        outside = self.folder / "outside"
+        subprocess.run([program], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PARALLEL_RECORD": str(outside)})
+        self.plan(program, "--run", outside, says=["every call and byte of 4 ranks is the plan's"])
+        for rank in range(4):
+            asked, own = ([line.rsplit(maxsplit=2)[0] for line in Path(f"{file}.{rank}").read_text().splitlines()[3:]] for file in (outside, record))
+            if asked != own:
+                self.fault(f"PARALLEL_RECORD records other events on rank {rank} than --record")
+            head, *lines = Path(f"{outside}.{rank}").read_text().split(f"rank {rank}\n", 1)
+            lines = [line.rsplit(maxsplit=2)[0] for line in lines[0].splitlines()]
+            Path(f"{outside}.{rank}").write_text(head + f"rank {rank}\n" + "".join(f"{line} {i / 1000} {(i + 1) / 1000}\n" for i, line in enumerate(lines)))
+        of_a_step = [line for line in lines if line.startswith("2 ") and " count " not in line]
+        printed = self.plan(program, "--run", outside, "--times", says=["time ", "between operations", "a step of rank 0"], never=["slow", "floor"]).splitlines()
+        rows = [line.split(maxsplit=3) for line in printed if " ms " in line]
+        took = [float(row[0]) for row in rows[:-1]]
+        calls = [float(row[2]) * (2 if " on data, " in row[3] or " on tensor, " in row[3] else 1) for row in rows[:-1]]
+        if took != calls or sum(took) != len(of_a_step) or len(took) < 10:
+            self.fault(f"rows of {took} ms for {calls} events of a step of {len(of_a_step)}")
+        if float(rows[-1][0]) != len(of_a_step) or "0 s" not in printed[-2]:
+            self.fault(f"a step of {len(of_a_step)} events of a millisecond is {printed[-1]}, {printed[-2]}")
+        self.plan(program, "--run", outside, "--times", "--machine", "a100", says=["floor", "slow: matmul", " where a100 needs ", "(mlp.cpp:"])
 
     def mistakes(self):
         program = self.folder / "mlp_plans"

@@ -115,6 +115,8 @@ class Edges(Test):
             ((mlp, "--lock", "--check"), "two answers"),
             ((mlp, "--check", "--json"), "--json and --check are two answers"),
             ((mlp, "--run", "x", "--html"), "--html and --run are two answers"),
+            ((mlp, "--times"), "--times needs --run alone"),
+            ((mlp, "--run", "x", "--schedule", "--times"), "--times needs --run alone"),
             ((mlp, "--lock", "-o", "x"), "--lock has no output"),
             ((mlp, "--json", "--lock-file", "x"), "--lock-file needs --lock or --check"),
         ]:

@@ -22,6 +22,7 @@ struct Asked {
   int stage = -1;       ///< -1: not said
   std::string tried{};  ///< annotations as which the source is compiled (program/tried.hpp)
   bool why_memory = false, schedule = false, schedule_svg = false;
+  bool times = false;  ///< of a run
   bool locking = false, checking = false;
   int advise = 0;        ///< ranks; 0: no advice is asked for
   std::string memory{};  ///< of a rank, as it was written

@@ -2,6 +2,7 @@
 #pragma once
 #include "answer.hpp"
 #include "measured.hpp"
+#include "times.hpp"
 
 namespace planner {
 
@@ -91,12 +92,15 @@ inline void lay_over(const std::vector<Answer>& answers, const Asked& asked, std
   const bool pictured = asked.schedule || asked.schedule_svg;
   LaidRun run = laid_run(answers, asked.run, pictured);
   const Answer& a = *run.of;
+  const std::string where = a.name + "\n" + a.where() + ": every call and byte of " +
+                            std::to_string(a.plan->mesh.ranks()) + " ranks is the plan's\n\n";
+  const RankRecord& record = run.first_on(a.plan->mesh.here);
   if (pictured)
     out << drawn(run, asked.schedule);
+  else if (asked.times)
+    out << where << times(*a.plan, record, a.machine);
   else
-    out << a.name << "\n"
-        << a.where() << ": every call and byte of " << a.plan->mesh.ranks() << " ranks is the plan's\n\n"
-        << overlay(*a.plan, run.first_on(a.plan->mesh.here), a.price(), a.machine ? a.simulated().second : 0);
+    out << where << overlay(*a.plan, record, a.price(), a.machine ? a.simulated().second : 0);
 }
 
 }  // namespace planner

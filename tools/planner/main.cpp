@@ -64,6 +64,7 @@ inline void refuse_combinations(const CLI::App& app) {
     throw CLI::ValidationError("--advise tries every mesh; leave --mesh away");
   if (app.count("--memory") > 0 && app.count("--advise") == 0 && app.count("--why-memory") == 0)
     throw CLI::ValidationError("--memory needs --advise or --why-memory");
+  if (app.count("--times") > 0 && given != "--run") throw CLI::ValidationError("--times needs --run alone");
   const bool locks = given == "--lock" || given == "--check";
   if (locks && app.count("--output") > 0)
     throw CLI::ValidationError(given + " has no output; --lock-file says where the lock is");
@@ -130,6 +131,9 @@ int main(int argc, char** argv) {
   app.add_flag("--schedule-svg", asked.schedule_svg, "The same as a picture")->group(questions_group);
   app.add_option("--run", asked.run, "Lays FILE.0, FILE.1, ..., which a run wrote with --record FILE, over the plan")
       ->group(questions_group);
+  app.add_flag("--times", asked.times,
+               "Of --run where the time of a step went, operation by operation; with --machine beside its floor")
+      ->group("With a question");
   app.add_flag("--lock", asked.locking, "Writes the plan beside the file, as NAME.plan")->group(questions_group);
   app.add_flag("--check", asked.checking, "Compares the plan with NAME.plan and prints what differs")
       ->group(questions_group);

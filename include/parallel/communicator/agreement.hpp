@@ -55,7 +55,7 @@ inline void tell_environment(int rank) {
       named != nullptr && *named != '\0' && rank == 0 && !said.exchange(true))
     std::fprintf(stderr, "parallel: ranks are not compared in what PARALLEL_MAY_DIFFER names: %s\n", named);
   if (rank != 0 || looked.exchange(true)) return;
-  constexpr std::string_view read[] = {"PARALLEL_MAY_DIFFER", "PARALLEL_WATCH", "PARALLEL_CHECK"};
+  constexpr std::string_view read[] = {"PARALLEL_MAY_DIFFER", "PARALLEL_WATCH", "PARALLEL_CHECK", "PARALLEL_RECORD"};
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view name = std::string_view(*entry).substr(0, std::string_view(*entry).find('='));
     if (!name.starts_with("PARALLEL_")) continue;

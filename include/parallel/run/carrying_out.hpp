@@ -164,7 +164,7 @@ class Session : public CarryingOut {
     return number;
   }
   void begin_loop(int initial, int carried, const Type& type, int count) override {
-    loop_ = {.carried = carried, .count = count, .next = applications.all.size(), .type = &type};
+    loop_ = Loop{.carried = carried, .count = count, .next = applications.all.size(), .type = &type};
     loop_.first = loop_.next;
     Held held = operand(initial);
     held.kind = Kind::activation;

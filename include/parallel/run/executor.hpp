@@ -40,8 +40,8 @@ class Executor : public RankMemory<Device> {
   using Memory::skipped;
   /// `parameters`: of this rank; programs over one model that cut it alike share them. `before`: an executor whose
   /// memory (`remember`) this one shares. It must outlive this one, which keeps the plan and the parameters. `facts`:
-  /// what else ranks must have alike. `looked_into`: whether inputs are compared, and PARALLEL_WATCH and
-  /// PARALLEL_CHECK are heard. Called by all ranks together. Throws CannotRun, where parameters or memory lie
+  /// what else ranks must have alike. `looked_into`: whether inputs are compared, and PARALLEL_WATCH, PARALLEL_CHECK
+  /// and PARALLEL_RECORD are heard. Called by all ranks together. Throws CannotRun, where parameters or memory lie
   /// differently, too, and Mismatch where ranks have another plan, parameters or arithmetic (agreement.hpp). `world`
   /// must outlive it: a step without it throws Misuse.
   Executor(const Plan& plan, World& world, ParametersIn<MemoryOf<Device>>& parameters, const Device& device = {},
@@ -93,10 +93,11 @@ class Executor : public RankMemory<Device> {
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing
-  /// is recorded any more. Where the step is looked into (PARALLEL_WATCH, PARALLEL_CHECK) it goes on as before.
+  /// is recorded any more. Where the step is looked into (PARALLEL_WATCH, PARALLEL_CHECK) or recorded from outside
+  /// (PARALLEL_RECORD) it goes on as before.
   template <class Capturing = Device>  // so that a device that captures nothing has an executor, too
   void capture() {
-    if (looking_) return;
+    if (looking_ || (inputs_ && records_from_outside())) return;
     recording_ = nullptr;
     one_by_one_ = false;
     graph_ = static_cast<const Capturing&>(device_).capture([this] { once(); });
@@ -116,6 +117,21 @@ class Executor : public RankMemory<Device> {
  private:
   using Instruction = parallel::internals::Instruction<World>;
 
+  /// Begins with the first step, where PARALLEL_RECORD says so and the program does not; ends when all that is recorded
+  /// has been, so that it can be read while the run goes on.
+  void record_from_outside() {
+    if (!from_outside_) {
+      if (recording_ == nullptr && records_from_outside())
+        record(from_outside_.emplace(file_from_outside(), plan_, this->rank()));
+    } else if (from_outside_->complete()) {
+      from_outside_->write();
+      if (recording_ == &*from_outside_) {
+        recording_ = nullptr;
+        one_by_one_ = looking_.has_value();
+      }
+      from_outside_.reset();
+    }
+  }
   void put(std::string_view name, const HandedOver& whole, const Here& here) {
     const Member& m = this->find(name);
     check_whole(whole, m.type, "the tensor ", name);
@@ -307,6 +323,7 @@ class Executor : public RankMemory<Device> {
   std::vector<Ticket> tickets_{};  // per node, and whether it has been started and not waited for
   std::vector<bool> under_way_{};
   Recording* recording_ = nullptr;
+  std::optional<Recording> from_outside_{};
   std::optional<SharedInputs> inputs_{};
   bool compares_every_step_ = false;
   std::atomic<bool> running_{false};
@@ -353,7 +370,9 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
 }
 
 template <class World, class Device>
-Executor<World, Device>::~Executor() = default;
+Executor<World, Device>::~Executor() {
+  if (from_outside_) from_outside_->write();
+}
 
 template <class World, class Device>
 void Executor<World, Device>::run(Here here) {
@@ -370,6 +389,7 @@ void Executor<World, Device>::run(Here here) {
   // asked before the step, behind which a scale moves by how the step went
   const double scale = looking_ && this->reads("loss_scale") ? this->loss_scale().scale : 1;
   this->begin_step();
+  if (inputs_ && (steps_ == 0 || from_outside_)) record_from_outside();
   if (recording_ != nullptr) recording_->begin_step();
   ++steps_;
   alike_.step(steps_, recording_, here);

@@ -33,6 +33,8 @@ class Recording {
   /// Kept in memory, for a program that reads it itself.
   Recording(const Plan& plan, int rank, int steps);
   bool active() const { return steps_ > 0; }
+  /// Whether all steps that are recorded have begun and ended.
+  bool complete() const { return step_ >= steps_; }
   void begin_step() { ++step_; }
   const std::vector<Happened>& happened() const { return rows_; }
 
@@ -60,6 +62,11 @@ class Recording {
   int rank_, steps_, step_ = 0;
   std::vector<Happened> rows_{};
 };
+
+/// Whether programs are recorded that do not ask for it, by PARALLEL_RECORD=FILE.
+PARALLEL_INLINE bool records_from_outside();
+/// The file for the next program that this rank takes a step of: FILE, of its second FILE-2, and so on.
+PARALLEL_INLINE std::string file_from_outside();
 
 /// The FILE of "--record FILE", or nothing, for programs without other arguments. Throws Failure(usage) for any other
 /// argument.

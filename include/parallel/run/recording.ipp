@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -59,6 +60,15 @@ PARALLEL_INLINE void Recording::write_whole() const {
                    std::string(name_of(h.call.dtype)).c_str(), static_cast<long long>(h.call.bytes), h.begin, h.end);
   }
   file.put_in_place();
+}
+PARALLEL_INLINE bool records_from_outside() {
+  const char* const file = std::getenv("PARALLEL_RECORD");
+  return file != nullptr && *file != '\0';
+}
+PARALLEL_INLINE std::string file_from_outside() {
+  thread_local int programs = 0;  // a rank is a thread or a process
+  const std::string file = std::getenv("PARALLEL_RECORD");
+  return ++programs == 1 ? file : file + "-" + std::to_string(programs);
 }
 PARALLEL_INLINE std::string record_argument(int argc, char** argv) {
   if (argc == 1) return "";
