@@ -282,23 +282,36 @@ class Trace {
     return layout;
   }
   /// A value's gradient lies as that of another does of which it is made; `dims` dimensions more in front. Where it is
-  /// used differently on an axis, its gradient is split by that one first, and by those within it later.
+  /// used differently on an axis, its gradient is split by that one first, and by those within it later; where a move
+  /// is what differs, a sum stays pending until that has been gone back through.
   constexpr void shard_like(int value, int other, int dims = 0) {
     List<Placed, max_axes> outer;
     for (int i = 0; i < sharded.size(); ++i) {  // of a value the outermost come first
       const SplitGradient s = sharded[i];
       if (s.value != other) continue;
+      const Placement as_used = graph.values[value].type.layout.on(s.gradient.axis);
       bool within = false;
       for (const Placed& p : outer) within = within || is_within(s.gradient.placement, p.placement);
-      if (!(graph.values[value].type.layout.on(s.gradient.axis) == Invariant))
+      if (!(as_used == Invariant))
         outer.push_back(s.gradient);
-      else if (!within)
+      else if (!within && !(dims == 0 && moves_out(value, other, s.gradient.placement)))
         sharded.push_back({value, {s.gradient.axis, behind(s.gradient.placement, dims)}});
+      else if (!within && !(s.gradient.placement == OnHost))
+        sharded.push_back({value, {s.gradient.axis, Partial}});
     }
   }
   /// Whether of two splits the later one splits what the other leaves. The host takes what all leave.
   static constexpr bool is_within(const Placement& later, const Placement& outer) {
-    return later == OnHost || later.flat || (!outer.flat && later.dim == outer.dim);
+    return later == OnHost || later.flat || (later.split() && outer.split() && !outer.flat && later.dim == outer.dim);
+  }
+  /// Whether two values of one shape lie otherwise in what a split of the second is within.
+  constexpr bool moves_out(int value, int other, const Placement& split) const {
+    const Layout &now = graph.values[value].type.layout, &rest = graph.values[other].type.layout;
+    for (const Layout* of : {&now, &rest})
+      for (const Dim& d : of->dims)
+        for (const Axis* a : d)
+          if (!(now.on(a) == rest.on(a)) && is_within(split, of->on(a))) return true;
+    return false;
   }
   constexpr bool is_sharded(int value) const {
     for (const SplitGradient& s : sharded)

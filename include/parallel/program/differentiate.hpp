@@ -205,8 +205,9 @@ class Differentiation {
       Layout to = trace_.gradient_layout(node.operands[0]);
       const Layout& layout = trace_.graph.values[gradient].type.layout;
       if (!copies(t.collective)) to = on_host(to, on_host(layout));
-      if (layout == to) return gradient;  // the value was gathered, this never whole
       t.to = to.on(t.axes[0]);
+      // the value was gathered, this never whole; or its sum is completed later
+      if (layout == to || layout.on(t.axes[0]) == t.to) return gradient;
     }
     if (t.along != 0)
       staging::turn(t);
