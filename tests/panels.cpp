@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <parallel/device/cpu/device.hpp>
+#include <parallel/question/moment.hpp>
 #include <parallel/run/eager.hpp>
 
 #include "docs/grids.hpp"
@@ -51,6 +52,12 @@ constexpr Ahead ahead_in(const Plan& plan, Phase phase) {
   return a;
 }
 
+template <class Layer>
+struct Summed {
+  Layer layer;
+  constexpr auto operator()(Distributed auto x) const { return sum(layer(x)); }
+};
+
 /// On q x q ranks, d of which are one behind the other.
 template <int q, int d, int panels>
 struct InSoMany {
@@ -78,8 +85,7 @@ template struct InSoMany<4, 1, 2>;
 template struct InSoMany<2, 2, 8>;
 template struct InSoMany<2, 1, 16>;
 
-/// Gathered at once a rank has two blocks of X and two of A beside its own, in panels of eight two quarters of that;
-/// gradients wait by panels, a block of X and one of A.
+/// Gathered at once a rank has two blocks of X and two of A beside its own, in panels of eight two quarters of that.
 constexpr Mesh four{row = 2, column = 2};
 constexpr int edge = 1024;
 constexpr auto& at_once = plan<Alone2<GatheredAgain<Linear<float, edge, edge>>, edge, edge, edge>, four>;
@@ -153,6 +159,24 @@ TEST_CASE("products in panels have loss and gradients of one rank") {
     using Layers = Pair<PendingOverDepth<16, 32, 2>, Linear<double, 32, 16>>;
     check_near(pair_on<Layers, Shape<16 / row, 16 / depth>, Shape<16 / row, 16 / column>>(mesh), one);
   }
+}
+
+TEST_CASE("a rank has room for two panels, forward and of what is scattered backward") {
+  const auto check = []<int panels>(std::integral_constant<int, panels>) {
+    using X = Wanted<float, Shape<edge / row, edge / column>>;
+    const auto whole = build<Training<Summed<InPanels<float, edge, edge, panels>>, KeepGradients, X>>();
+    for (const int q : {4, 8}) {
+      INFO(panels << " panels on " << q << " x " << q);
+      const OwnedPlan plan = derive(Graph(whole), Mesh{row = q, column = q}, {}, {});
+      // of X, A, and both gradients' terms two panels and one in work, each of which is q blocks in so many parts
+      const double own = 4.0 * edge / q * edge / q, panel = own * q / panels;
+      CHECK(static_cast<double>(fullest(*plan, Phase::forward).bytes()) < 5 * own + 6 * panel);
+      CHECK(static_cast<double>(fullest(*plan, Phase::backward).bytes()) < 7 * own + 10 * panel);
+    }
+  };
+  check(std::integral_constant<int, 4>());
+  check(std::integral_constant<int, 8>());
+  check(std::integral_constant<int, 16>());
 }
 
 TEST_CASE("tensors of more dimensions are multiplied in panels") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <parallel/algebra/shape.hpp>
@@ -29,15 +30,17 @@ constexpr Padded padded(std::int64_t size, std::int64_t ranks) {
                   exit_code::configuration);
   return {(size + ranks - 1) / ranks * ranks, size};
 }
-/// numbers[..., what counts] -> [..., with the padding], `with` behind each row. Throws Failure(bad_data) where they
-/// are no whole rows.
+/// numbers[..., what counts] -> [..., with the padding]: the last dimension is filled up, `with` behind each row; for
+/// another one, take as a row all that lies behind one another in it. Throws Failure(bad_data) where they are no whole
+/// rows.
 template <class T>
-std::vector<T> padded(const std::vector<T>& numbers, const Padded& extent, T with) {
+std::vector<T> padded(const std::vector<T>& numbers, const Padded& extent, std::type_identity_t<T> with) {
   const auto row = static_cast<std::size_t>(extent.of);
   if (numbers.size() % row != 0)
-    throw Failure(
-        std::to_string(numbers.size()) + " numbers are padded, which are no whole rows of " + std::to_string(extent.of),
-        exit_code::bad_data);
+    throw Failure(std::to_string(numbers.size()) + " numbers are padded, which are no whole rows of " +
+                      std::to_string(extent.of) +
+                      "; give those of whole rows, or an extent whose `of` is a row's numbers",
+                  exit_code::bad_data);
   std::vector<T> all(numbers.size() / row * static_cast<std::size_t>(extent.size), with);
   for (std::size_t r = 0; r < numbers.size() / row; ++r)
     std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(r * row), row,

@@ -56,6 +56,12 @@ struct Fusing {
     each_needed([&](int value) { reader[value] = -2; }, g);
   }
 
+  /// Whether a value is what a reduce-scatter leaves a rank of a sum. Parts that come so are added one by one: if all
+  /// were waited for together, the terms of each would stay until then.
+  constexpr bool is_scattered(int value) const {
+    while (g.maker(value).operation->view) value = g.maker(value).operands[0];
+    return g.maker(value).transition.collective == Collective::reduce_scatter;
+  }
   /// Whether a value is a sum of padded tensors, or one, that in all phases only node n reads; adds what is padded to
   /// `found`.
   constexpr bool padded(int value, int n, Padded& found) const {
@@ -68,6 +74,7 @@ struct Fusing {
     found.nodes.push_back(made.node);
     if (node.operation == &operation::add)
       return padded(node.operands[0], made.node, found) && padded(node.operands[1], made.node, found);
+    if (is_scattered(node.operands[0])) return false;
     if ((found.dim >= 0 && found.dim != node.ints[0]) || found.values.size() == max_node_operands) return false;
     found.dim = static_cast<int>(node.ints[0]);
     int at = found.values.size();
