@@ -12,7 +12,8 @@ namespace {
 /// Where the product itself is not asked for and rows are whole lines of 16 bytes.
 constexpr bool has_kernel([[maybe_unused]] const std::vector<Part>& parts, [[maybe_unused]] DType dtype) {
 #if defined(PARALLEL_TEST_CUDA)
-  return dtype != DType::f64;
+  const bool gelu = parts.back().operation == &operation::gelu || parts.back().operation == &operation::gelu_derivative;
+  return dtype != DType::f64 && (!gelu || is_half(dtype));
 #else
   return parts.size() == 2 && parts[1].operation == &operation::add;
 #endif

@@ -28,18 +28,19 @@ struct Shape {
   Index m, n, k;
   bool left = false, right = false;
 };
-// Of GPT-2 124M on 4 x 64 tokens (A), of 6 layers of 384 channels on 8 x 256 (C), and few rows.
+// Of GPT-2 124M on 4 x 64 tokens (A), of 6 layers of 384 channels on 8 x 256 (C), forward, and of what the gradients of
+// input and weight are; and few rows.
 constexpr Shape shapes[] = {
-    {"A, forward of up", 256, 3072, 768},
-    {"A, forward of down", 256, 768, 3072},
-    {"A, gradient of up's input", 256, 768, 3072, false, true},
-    {"A, gradient of up's weight", 768, 3072, 256, true},
-    {"A, forward of the head", 256, 50257, 768, false, true},
-    {"A, gradient of the head's weight", 50257, 768, 256, true},
-    {"C, forward of up", 2048, 1536, 384},
-    {"C, gradient of up's input", 2048, 384, 1536, false, true},
-    {"C, gradient of up's weight", 384, 1536, 2048, true},
-    {"C, forward of projection", 2048, 384, 384},
+    {"A, up", 256, 3072, 768},
+    {"A, down", 256, 768, 3072},
+    {"A, up's input", 256, 768, 3072, false, true},
+    {"A, up's weight", 768, 3072, 256, true},
+    {"A, head", 256, 50257, 768, false, true},
+    {"A, head's weight", 50257, 768, 256, true},
+    {"C, up", 2048, 1536, 384},
+    {"C, up's input", 2048, 384, 1536, false, true},
+    {"C, up's weight", 384, 1536, 2048, true},
+    {"C, projection", 2048, 384, 384},
     {"64 rows", 64, 3072, 768},
     {"128 rows", 128, 3072, 768},
 };
