@@ -2,13 +2,14 @@
 // with the largest score and the sum of exponentials so far ("FlashAttention-2", Dao, 2023). No sum depends on an order
 // that varies: a result has the same bits in every run.
 #pragma once
+#include <parallel/device/cuda/body/map.hpp>
 #include <parallel/device/cuda/operation/attention_heads.hpp>
 
 namespace parallel::internals::cuda {
 
-/// In bf16 and f16 a block of heads of 64 elements takes 230 registers a thread and 54 KiB of shared memory, of 128
-/// elements 244 and 68 KiB: on Hopper two blocks, eight warps, are on a multiprocessor, bound by registers. (By ptxas
-/// of CUDA 13 for sm_90, without spills; not measured.)
+/// In bf16 and f16 a plain block of heads of 64 elements takes 233 registers a thread and 54 KiB of shared memory, of
+/// 128 elements 246 and 68 KiB: on Hopper two blocks, eight warps, are on a multiprocessor, bound by registers. (By
+/// ptxas of CUDA 13 for sm_90, without spills; not measured.)
 template <class T, int size>
 constexpr Tiling forward_tiling() {
   constexpr std::size_t row = sizeof(T) * size;
@@ -19,14 +20,14 @@ constexpr Tiling forward_tiling() {
 }
 
 /// (q, k, v, ...): the result and, per query, the logarithm of the sum of exponentials of its scores.
-template <class T, int size>
+template <class T, int size, bool plain>
 struct AttentionForward {
   using W = Wide<T>;
   static constexpr Tiling tiling = forward_tiling<T, size>();
   static constexpr int m = tiling.m, n = tiling.n, warps = tiling.warps, threads = 32 * warps, rows = 16 * m * warps,
                        columns = 8 * n;
   using In = Tile<T, size>;
-  Heads<T> at;
+  Heads<T, plain> at;
   T* out;
   W* statistic;
 
@@ -137,9 +138,8 @@ struct AttentionForward {
 
 template <class T>
 void attention(const Call& call) {
-  const Heads<T> at(call);
-  with_size(at, [&]<int size>(std::integral_constant<int, size>) {
-    const AttentionForward<T, size> body{at, call.results[0].as<T>(), call.results[1].as<Wide<T>>()};
+  with_heads<T>(call, [&]<int size, bool plain>(const Heads<T, plain>& at, std::integral_constant<int, size>) {
+    const AttentionForward<T, size, plain> body{at, call.results[0].as<T>(), call.results[1].as<Wide<T>>()};
     launch(gpu(call).stream(), body.blocks(), body, body.shared());
   });
 }

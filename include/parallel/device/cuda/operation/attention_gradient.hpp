@@ -5,10 +5,10 @@
 
 namespace parallel::internals::cuda {
 
-/// In bf16 and f16 a block by queries takes 182 registers a thread for heads of 64 elements and 162 of 128, one by keys
-/// 255 and 232, and 55 and 69 KiB of shared memory: on Hopper two blocks, eight warps, are on a multiprocessor. Seven
-/// products are computed where five would do, had dq an order that blocks could add in. (By ptxas of CUDA 13 for sm_90,
-/// without spills; not measured.)
+/// In bf16 and f16 a plain block by queries takes 230 registers a thread for heads of 64 elements and 164 of 128, one by
+/// keys 254 and 234, and 55 and 69 KiB of shared memory: on Hopper two blocks, eight warps, are on a multiprocessor.
+/// Seven products are computed where five would do, had dq an order that blocks could add in. (By ptxas of CUDA 13 for
+/// sm_90, without spills; not measured.)
 template <class T, int size>
 constexpr Tiling gradient_tiling() {
   constexpr std::size_t row = sizeof(T) * size;
@@ -19,14 +19,14 @@ constexpr Tiling gradient_tiling() {
 }
 
 /// What both kernels read and how they are cut; `inners`: for every query the inner product of result and cotangent.
-template <class T, int size>
+template <class T, int size, bool plain>
 struct AttentionBackward {
   using W = Wide<T>;
   static constexpr Tiling tiling = gradient_tiling<T, size>();
   static constexpr int m = tiling.m, n = tiling.n, warps = tiling.warps, threads = 32 * warps, rows = 16 * m * warps,
                        columns = 8 * n;
   using In = Tile<T, size>;
-  Heads<T> at;
+  Heads<T, plain> at;
   const T *result, *cotangent;
   const W* log_sums;
   W* inners;
@@ -39,9 +39,9 @@ struct AttentionBackward {
 };
 
 /// The gradient of q.
-template <class T, int size>
-struct QueryGradient : AttentionBackward<T, size> {
-  using Base = AttentionBackward<T, size>;
+template <class T, int size, bool plain>
+struct QueryGradient : AttentionBackward<T, size, plain> {
+  using Base = AttentionBackward<T, size, plain>;
   using Base::at, Base::m, Base::n, Base::warps, Base::rows, Base::columns;
   using typename Base::In;
   using typename Base::W;
@@ -147,9 +147,9 @@ struct QueryGradient : AttentionBackward<T, size> {
 };
 
 /// The gradients of k and v: products lie transposed, keys by queries.
-template <class T, int size>
-struct KeyGradient : AttentionBackward<T, size> {
-  using Base = AttentionBackward<T, size>;
+template <class T, int size, bool plain>
+struct KeyGradient : AttentionBackward<T, size, plain> {
+  using Base = AttentionBackward<T, size, plain>;
   using Base::at, Base::m, Base::n, Base::warps, Base::rows, Base::columns;
   using typename Base::In;
   using typename Base::W;
@@ -261,26 +261,25 @@ struct KeyGradient : AttentionBackward<T, size> {
 template <class T>
 void attention_gradient(const Call& call) {
   using W = Wide<T>;
-  const Heads<T> at(call);
   Gpu& gpu = cuda::gpu(call);
   const int last = call.operands.size() - 1;
-  const std::int64_t room = static_cast<std::int64_t>(Gpu::workspace_bytes / sizeof(W)),
-                     each = std::int64_t{at.heads} * at.queries;
+  const View& q = call.operands[0];
+  const std::int64_t room = static_cast<std::int64_t>(Gpu::workspace_bytes / sizeof(W)), each = q.size[1] * q.size[2];
   if (each > room)
     throw GpuFailed("the gradient of attention on the GPU has at most " + std::to_string(room) +
                     " queries of all heads, but here there are " + std::to_string(each));
   const int batches = static_cast<int>(room / std::max<std::int64_t>(each, 1));
-  with_size(at, [&]<int size>(std::integral_constant<int, size>) {
-    AttentionBackward<T, size> both{at,
-                                    call.operands[last - 2].as<const T>(),
-                                    call.operands[last].as<const T>(),
-                                    call.operands[last - 1].as<const W>(),
-                                    static_cast<W*>(gpu.workspace()),
-                                    static_cast<W>(call.reals[0])};
+  with_heads<T>(call, [&]<int size, bool plain>(const Heads<T, plain>& at, std::integral_constant<int, size>) {
+    AttentionBackward<T, size, plain> both{at,
+                                           call.operands[last - 2].as<const T>(),
+                                           call.operands[last].as<const T>(),
+                                           call.operands[last - 1].as<const W>(),
+                                           static_cast<W*>(gpu.workspace()),
+                                           static_cast<W>(call.reals[0])};
     for (both.at.first_batch = 0; both.at.first_batch < at.batch; both.at.first_batch += batches) {
       const int now = std::min(batches, at.batch - both.at.first_batch);
-      const QueryGradient<T, size> by_queries{both, call.results[0].as<T>()};
-      const KeyGradient<T, size> by_keys{both, call.results[1].as<T>(), call.results[2].as<T>()};
+      const QueryGradient<T, size, plain> by_queries{both, call.results[0].as<T>()};
+      const KeyGradient<T, size, plain> by_keys{both, call.results[1].as<T>(), call.results[2].as<T>()};
       launch(gpu.stream(), by_queries.blocks(now), by_queries, by_queries.shared());
       launch(gpu.stream(), by_keys.blocks(now), by_keys, by_keys.shared());
     }

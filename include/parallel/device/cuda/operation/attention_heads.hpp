@@ -33,8 +33,9 @@ struct Tiling {
 };
 
 /// A call's operands and attributes, as blocks read them: rows of one head at a time, of queries [batch, queries,
-/// heads, ...] or of keys [batch, keys, groups, ...].
-template <class T>
+/// heads, ...] or of keys [batch, keys, groups, ...]. `plain`: all of them stand as they are counted, and there are no
+/// documents, so that a kernel keeps no registers for either.
+template <class T, bool plain = false>
 struct Heads {
   using W = Wide<T>;
   const T *q, *k, *v;
@@ -122,7 +123,7 @@ struct Heads {
   }
   /// How many keys a query sees where attention is causal: those before the first that it does not see.
   PARALLEL_DEVICE int visible(int reach, int query) const {
-    if (!ordered) return query + reach + 1;
+    if (plain || !ordered) return query + reach + 1;
     const int last = query < queries ? query : queries - 1;
     const std::int64_t stands = query_order.element(queries_begin + last) + (position != nullptr ? *position : 0);
     return static_cast<int>(key_order.below(keys_begin, keys, stands + 1));
@@ -144,7 +145,7 @@ struct Heads {
         const int key = first_key + (turned ? e.row() : e.column());
         if (key < keys && seen[std::int64_t{b} * keys + key] == 0) x = hidden;
       });
-    if (documents != nullptr)
+    if (!plain && documents != nullptr)
       scores.each([&](const Place& e, W& x) {
         const int query = first_query + (turned ? e.column() : e.row()),
                   key = first_key + (turned ? e.row() : e.column());
@@ -155,7 +156,7 @@ struct Heads {
   }
   /// Whether the position that a query is given has no key.
   PARALLEL_DEVICE bool stands_outside(int reach, int query) const {
-    const std::int64_t stands = ordered
+    const std::int64_t stands = !plain && ordered
                                     ? query_order.element(queries_begin + query) + (position != nullptr ? *position : 0)
                                     : std::int64_t{reach} + keys_begin + query;
     return position != nullptr && (stands < 0 || stands >= all_keys);
@@ -168,7 +169,7 @@ struct Heads {
                                  std::uint8_t* kept) const {
     constexpr int counters = RandomStream::counters, words = RandomStream::block;
     const RandomStream stream = stream_of.get();
-    if (ordered) {
+    if (!plain && ordered) {
       block.each(std::int64_t{rows} * columns, [&](std::int64_t at) {
         const int i = static_cast<int>(at / columns), j = static_cast<int>(at % columns);
         if (query + i >= queries || key + j >= keys) return;
@@ -186,9 +187,8 @@ struct Heads {
     block.each(std::int64_t{spans} * rows * counters, [&](std::int64_t at) {
       const int counter = static_cast<int>(at % counters), i = static_cast<int>(at / counters % rows),
                 span = static_cast<int>(at / counters / rows);
-      const std::int64_t of_row =
-          (batch_order.element(batch_begin + b) * all_heads + heads_begin + head) * all_queries + queries_begin +
-          query + i;
+      const std::int64_t in_batch = plain ? batch_begin + b : batch_order.element(batch_begin + b),
+                         of_row = (in_batch * all_heads + heads_begin + head) * all_queries + queries_begin + query + i;
       const std::int64_t first = of_row * all_keys + keys_begin + key, of_block = first / words + span;
       if (of_block * words >= first + columns) return;
       const auto drawn = stream.words_of(static_cast<std::uint64_t>(of_block * counters + counter));
@@ -208,15 +208,24 @@ struct Heads {
   }
 };
 
-/// Calls f(std::integral_constant of the elements that a tile's rows have) for heads of so many elements.
-template <class T, class F>
-void with_size(const Heads<T>& at, F f) {
+/// Calls f(heads, std::integral_constant of the elements that a tile's rows have) for heads of so many elements.
+template <class Heads, class F>
+void with_size(const Heads& at, F f) {
   const int size = std::max(at.size, at.value_size);
-  if (size <= 64) return f(std::integral_constant<int, 64>{});
-  if (size <= 128) return f(std::integral_constant<int, 128>{});
-  if (size <= 256) return f(std::integral_constant<int, 256>{});
+  if (size <= 64) return f(at, std::integral_constant<int, 64>{});
+  if (size <= 128) return f(at, std::integral_constant<int, 128>{});
+  if (size <= 256) return f(at, std::integral_constant<int, 256>{});
   throw GpuFailed("attention on the GPU has heads of at most 256 elements, but here they have " + std::to_string(size) +
                   "; use more heads");
+}
+/// The same of a call. Only halves, whose kernels are bound by registers, have kernels of their own for what is plain.
+template <class T, class F>
+void with_heads(const Call& call, F f) {
+  const Heads<T> at(call);
+  if constexpr (Half<T>)
+    if (at.documents == nullptr && !at.ordered && at.batch_order.order == Order::contiguous)
+      return with_size(Heads<T, true>(call), f);
+  with_size(at, f);
 }
 
 }  // namespace parallel::internals::cuda
