@@ -32,8 +32,8 @@ struct Model {
 };
 using X = Tensor<double, Shape<rows / data, 5>>;
 using Y = Tensor<double, Shape<rows / data, 3>>;
-template <Dim layers>
-using Step = Training<Model<layers>, Momentum, X, Y>;
+template <class Model>
+using Step = Training<Model, Momentum, X, Y>;
 using Gradients = Training<Model<depth>, KeepGradients, X, Y>;
 
 constexpr double rate = 1.0 / 64, momentum = 0.5;  // powers of two: their products are exact, fused with a sum or not
@@ -115,7 +115,8 @@ Weights run(const Mesh& mesh, int steps, std::vector<double>& losses) {
   for (const std::string& n : names) result[n].resize(sizes.at(n));
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan plan =
-        derive<Pipelined<schedules::pipedream, Accumulate<micro_batches, Step<depth / stage>>>>(mesh, world.rank());
+        derive<Pipelined<schedules::pipedream, Accumulate<micro_batches, Step<Model<depth / stage>>>>>(mesh,
+                                                                                                       world.rank());
     under_test::Parameters parameters(plan, world.rank(), 5);
     const Momentum::Hyperparameters numbers{.momentum = momentum};
     Trainer<Threads, under_test::Device> trainer(plan, world, parameters, numbers, 3);
