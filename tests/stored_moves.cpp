@@ -69,10 +69,10 @@ struct Annotated {
 template <class Model, const Axis& a, const Axis& b, bool own>
 using Trained = Training<Model, AdamW, Tensor<double, Shape<own ? 8 / a / b : 8 / a, width>>>;
 
-/// Stored over axis a, by each of the words.
-template <class Program, const Axis& a, const Axis& b, auto... word>
+/// Stored over some axes, by each of the words.
+template <class Program, const Axis& a, const Axis& b, class... Over>
 void check_by(const std::vector<double>& one) {
-  const Graph graph = build<AllStored<Program, Stored<a, word...>>>();
+  const Graph graph = build<AllStored<Program, Over...>>();
   check_sound(graph);
   for (const Mesh& mesh : {Mesh{a = 2, b = 2}, Mesh{b = 4, a = 2}}) {
     INFO(text(mesh));
@@ -83,9 +83,21 @@ template <class Model, const Axis& a, const Axis& b, bool own = false, int micro
 void check() {
   using Program = Accumulate<micro_batches, Trained<Model, a, b, own>>;
   const std::vector<double> one = losses(build<Program>(), Mesh{}, 0.5);
-  check_by<Program, a, b, Zero::states>(one);
-  check_by<Program, a, b, Zero::gradients>(one);
-  check_by<Program, a, b, Zero::parameters>(one);
+  check_by<Program, a, b, Stored<a, Zero::states>>(one);
+  check_by<Program, a, b, Stored<a, Zero::gradients>>(one);
+  check_by<Program, a, b, Stored<a, Zero::parameters>>(one);
+}
+/// Stored over the axis that it moves on, and over both.
+template <class Model, const Axis& a, const Axis& b, bool own = false>
+void check_same() {
+  using Program = Trained<Model, a, b, own>;
+  const std::vector<double> one = losses(build<Program>(), Mesh{}, 0.5);
+  check_by<Program, a, b, Stored<b, Zero::states>>(one);
+  check_by<Program, a, b, Stored<b, Zero::gradients>>(one);
+  check_by<Program, a, b, Stored<b, Zero::parameters>>(one);
+  check_by<Program, a, b, Stored<a, Zero::states>, Stored<b, Zero::states>>(one);
+  check_by<Program, a, b, Stored<a, Zero::gradients>, Stored<b, Zero::gradients>>(one);
+  check_by<Program, a, b, Stored<a>, Stored<b>>(one);
 }
 template <const Axis& a, const Axis& b>
 void check_ways() {
@@ -118,6 +130,19 @@ TEST_CASE("a parameter that is brought elsewhere on an axis behind the one it is
   check_ways<data, tensor>();
 }
 TEST_CASE("and on one before it") { check_ways<tensor, data>(); }
+TEST_CASE("on the one that it is stored over, or on one of two") {
+  check_same<Moved<tensor, -1, Broadcast>, data, tensor, true>();
+  check_same<Moved<tensor, -1, Split<0>>, data, tensor>();
+  check_same<Moved<tensor, -1, Split<1>>, data, tensor>();
+  check_same<Moved<tensor, -1, Split<1>, Split<0>>, data, tensor>();
+  check_same<Moved<data, -1, Split<0>>, tensor, data>();
+  check_same<Moved<data, -1, Split<1>>, tensor, data>();
+  check_same<TwoUses<tensor, -1, Split<0>>, data, tensor>();
+  check_same<TwoUses<tensor, -1, Split<1>>, data, tensor>();
+  check_same<InLayers<tensor, -1, Split<0>>, data, tensor>();
+  check_same<Sliced<tensor>, data, tensor>();
+  check_same<Sliced<data>, tensor, data>();
+}
 TEST_CASE("there and further") {
   check<Moved<tensor, 0, Invariant, Split<1>>, data, tensor>();
   check<Moved<tensor, 1, Split<0>, Broadcast>, data, tensor, true>();

@@ -206,6 +206,8 @@ class Differentiation {
       const Layout& layout = trace_.graph.values[gradient].type.layout;
       if (!copies(t.collective)) to = on_host(to, on_host(layout));
       t.to = to.on(t.axes[0]);
+      if (t.to.flat && t.from.split() && !t.from.flat)
+        t.to = Invariant;  // no part of a dimension is one of a flat view
       // the value was gathered, this never whole; or its sum is completed later
       if (layout == to || layout.on(t.axes[0]) == t.to) return gradient;
     }
