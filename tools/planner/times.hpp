@@ -120,8 +120,8 @@ inline std::string times(const Plan& plan, const RankRecord& record, const std::
     static constexpr std::size_t columns[] = {0, 11, 18, 27, 37, 46, 54};
     std::string line;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (i < std::size(columns)) pad(line, columns[i]);
-      line += cells[i] + (i + 1 > std::size(columns) && i + 1 < cells.size() && !cells[i].empty() ? "  " : "");
+      pad(line, columns[i]);
+      line += cells[i];
     }
     while (line.ends_with(' ')) line.pop_back();
     out += line + "\n";

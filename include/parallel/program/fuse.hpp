@@ -59,8 +59,15 @@ struct Fusing {
   /// Whether a value is what a reduce-scatter leaves a rank of a sum. Parts that come so are added one by one: if all
   /// were waited for together, the terms of each would stay until then.
   constexpr bool is_scattered(int value) const {
-    while (g.maker(value).operation->view) value = g.maker(value).operands[0];
-    return g.maker(value).transition.collective == Collective::reduce_scatter;
+    for (;;) {
+      const Node& maker = g.maker(value);
+      if (maker.is(Structural::rounded))
+        value = maker.operands[1];
+      else if (maker.operation->view || maker.operation == &operation::cast)
+        value = maker.operands[0];
+      else
+        return maker.transition.collective == Collective::reduce_scatter;
+    }
   }
   /// Whether a value is a sum of padded tensors, or one, that in all phases only node n reads; adds what is padded to
   /// `found`.

@@ -65,7 +65,8 @@ class Executor : public RankMemory<Device> {
   Executor& operator=(const Executor&) = delete;
 
   /// Runs the program once: one step, which all ranks begin together. Throws Misuse where an input was never given, and
-  /// Mismatch where ranks are at another step, at another place of the program or have other scalars.
+  /// Mismatch where ranks are at another step, at another place of the program or have other scalars; the first one
+  /// Failure(io) where PARALLEL_RECORD names what cannot be written.
   void run(Here here = {});
   /// One step on these inputs, as `input` takes them: `predict(x).output("result")`. Throws what `inputs` and `run` do.
   Executor& operator()(const HandedInput& first, const HandedInput& second = {}, const HandedInput& third = {},
@@ -122,7 +123,7 @@ class Executor : public RankMemory<Device> {
   void record_from_outside() {
     if (!from_outside_) {
       if (recording_ == nullptr && records_from_outside())
-        record(from_outside_.emplace(file_from_outside(), plan_, this->rank()));
+        record(from_outside_.emplace(file_from_outside(this->rank()), plan_, this->rank()));
     } else if (from_outside_->complete()) {
       from_outside_->write();
       if (recording_ == &*from_outside_) {
@@ -371,7 +372,10 @@ Executor<World, Device>::Executor(const Plan& plan, World& world, ParametersIn<M
 
 template <class World, class Device>
 Executor<World, Device>::~Executor() {
-  if (from_outside_) from_outside_->write();
+  try {
+    if (from_outside_) from_outside_->write();
+  } catch (...) {  // no memory for it: a run that ends, ends
+  }
 }
 
 template <class World, class Device>
@@ -388,8 +392,8 @@ void Executor<World, Device>::run(Here here) {
   }
   // asked before the step, behind which a scale moves by how the step went
   const double scale = looking_ && this->reads("loss_scale") ? this->loss_scale().scale : 1;
-  this->begin_step();
   if (inputs_ && (steps_ == 0 || from_outside_)) record_from_outside();
+  this->begin_step();
   if (recording_ != nullptr) recording_->begin_step();
   ++steps_;
   alike_.step(steps_, recording_, here);

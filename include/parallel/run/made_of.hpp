@@ -39,7 +39,7 @@ constexpr bool wrong_world() {
                 "parallel: the communicator is const, but a run changes it; take it as it is handed over, "
                 "run_threads(4, [&](Threads& world) { ... })");
   constexpr bool another =
-      ((Communicator<std::remove_cvref_t<Given>> && !std::is_same_v<std::remove_cvref_t<Given>, World>) || ...);
+      ((Communicator<std::remove_cvref_t<Given>> && !std::is_base_of_v<World, std::remove_cvref_t<Given>>) || ...);
   static_assert(!another,
                 "parallel: the communicator is of another type than what runs is named by; name what it is made of, "
                 "Trainer<Threads, Cpu> of Threads, Trainer<Checked<Threads>, Cpu> of Checked<Threads>");

@@ -113,7 +113,9 @@ void prepare_exchange(Instruction<World>& i, const Node& node, const Plan& plan,
   if (exchanges_slices(t)) return prepare_slices(i, SliceExchange(g, node, plan.mesh), t, room);
   const bool root = plan.mesh.coordinate(rank, t.axes) == i.exchange.root;
   if (t.collective == Collective::all_to_all && t.from.flat != t.to.flat)
-    throw CannotRun("a plan moves a part of a dimension to a part of a flat view, which no plan that is derived does");
+    throw CannotRun(
+        "a plan moves a part of a dimension to a part of a flat view, which no plan that is derived does; "
+        "derive it again");
   if (t.from.flat || t.to.flat)
     return prepare_flat(i, FlatExchange(g, node, plan.mesh), t.from.flat, root || !rooted(t.collective), room);
   if (t.collective == Collective::reduce_scatter || t.collective == Collective::all_to_all ||

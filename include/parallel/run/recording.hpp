@@ -65,8 +65,8 @@ class Recording {
 
 /// Whether programs are recorded that do not ask for it, by PARALLEL_RECORD=FILE.
 PARALLEL_INLINE bool records_from_outside();
-/// The file for the next program that this rank takes a step of: FILE, of its second FILE-2, and so on.
-PARALLEL_INLINE std::string file_from_outside();
+/// The file for the next program that a rank of this process takes a step of: FILE, of its second FILE-2, and so on.
+PARALLEL_INLINE std::string file_from_outside(int rank);
 
 /// The FILE of "--record FILE", or nothing, for programs without other arguments. Throws Failure(usage) for any other
 /// argument.

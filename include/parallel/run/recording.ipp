@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 #include <parallel/algebra/notation.hpp>
 #include <parallel/file/new_file.hpp>
@@ -65,10 +66,13 @@ PARALLEL_INLINE bool records_from_outside() {
   const char* const file = std::getenv("PARALLEL_RECORD");
   return file != nullptr && *file != '\0';
 }
-PARALLEL_INLINE std::string file_from_outside() {
-  thread_local int programs = 0;  // a rank is a thread or a process
+PARALLEL_INLINE std::string file_from_outside(int rank) {
+  static std::mutex mutex;
+  static std::map<int, int> programs;  // by rank, as ranks are threads of several runs
+  const std::lock_guard guard(mutex);
   const std::string file = std::getenv("PARALLEL_RECORD");
-  return ++programs == 1 ? file : file + "-" + std::to_string(programs);
+  const int number = ++programs[rank];
+  return number == 1 ? file : file + "-" + std::to_string(number);
 }
 PARALLEL_INLINE std::string record_argument(int argc, char** argv) {
   if (argc == 1) return "";

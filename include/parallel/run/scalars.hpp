@@ -95,8 +95,7 @@ void check_optimizer(const GraphView& g) {
     if (!is_optimizer_of(g, update, numbers)) return;
     of_it = same;
     other = update.name;
-    const std::string_view whole = meta::type_name<Own>();
-    its_own = whole.substr(whole.rfind("::", whole.rfind("::") - 1) + 2);  // Adam::Hyperparameters
+    its_own = meta::type_name<Own>();
   });
   if (known && !of_it && !other.empty())
     throw Misuse("the hyperparameters are another optimizer's than the program's, which updates by " + other +
