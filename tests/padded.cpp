@@ -71,8 +71,13 @@ TEST_CASE("a sequence that ranks do not divide is filled up, and gives what it g
 TEST_CASE("rows are filled up one by one") {
   CHECK(padded(std::vector<int>{1, 2, 3, 4, 5, 6}, padded(3, 2), 9) == std::vector<int>{1, 2, 3, 9, 4, 5, 6, 9});
   CHECK(padded(std::vector<float>{}, padded(3, 2), 0.F).empty());
+  CHECK(padded(std::vector<float>{1, 2, 3}, padded(3, 2), 0) == std::vector<float>{1, 2, 3, 0});
+  const std::vector<int> rows{1, 2, 3, 4, 5, 6};  // three, of which four are to be
+  CHECK(padded(rows, {.size = 4 * 2, .of = 3 * 2}, 0) == std::vector<int>{1, 2, 3, 4, 5, 6, 0, 0});
   CHECK_THROWS_WITH_AS(padded(std::vector<int>{1, 2}, padded(3, 2), 0),
-                       "2 numbers are padded, which are no whole rows of 3", Failure);
+                       "2 numbers are padded, which are no whole rows of 3; give those of whole rows, or an extent "
+                       "whose `of` is a row's numbers",
+                       Failure);
   CHECK_THROWS_WITH_AS(padded(0, 4), "an extent of 0 is padded for 4 ranks; both are at least 1", Failure);
 }
 
