@@ -1,5 +1,6 @@
-// Parameters that move themselves, on another axis than they are stored over: gathered, sliced, split otherwise, by a
-// word or by a rule; alone, in layers, by micro-batches, used twice. Every way of storing gives the losses of one rank.
+// Parameters that move themselves, on another axis than they are stored over or on that one: gathered, sliced, split
+// otherwise, by a word or by a rule; alone, in layers, by micro-batches, used twice. Every way of storing gives the
+// losses of one rank.
 #include "stored_axes.hpp"
 
 using namespace stored_axes;

@@ -93,7 +93,8 @@ inline int deliver(const std::string& answer, const Asked& asked) {
 int main(int argc, char** argv) {
   Asked asked;
   CLI::App app{
-      "Prints the plan that the compiler derives: every collective, its cause, bytes, memory. Nothing of the program is executed."};
+      "Prints the plan that the compiler derives: every collective, its cause, bytes, memory. "
+      "Nothing of the program is executed."};
   app.name("tools/plan");
   app.footer("tools/plan examples/gpt.cpp --mesh data=2,tensor=4 --machine a100\nExit codes stand in docs/errors.md.");
   app.add_option("FILE", asked.file, "A source, which is compiled, or an object, library or program that was")
@@ -126,7 +127,8 @@ int main(int argc, char** argv) {
   app.add_option("--svg", asked.svg, "The same as a picture")->group(questions_group);
   app.add_flag(
          "--schedule", asked.schedule,
-         "How the stages of a pipeline take turns, over time; with --machine by its prices, with --run beside what they did")
+         "How the stages of a pipeline take turns, over time; with --machine by its prices, with --run beside what "
+         "they did")
       ->group(questions_group);
   app.add_flag("--schedule-svg", asked.schedule_svg, "The same as a picture")->group(questions_group);
   app.add_option("--run", asked.run, "Lays FILE.0, FILE.1, ..., which a run wrote with --record FILE, over the plan")

@@ -31,8 +31,8 @@ constexpr Padded padded(std::int64_t size, std::int64_t ranks) {
   return {(size + ranks - 1) / ranks * ranks, size};
 }
 /// numbers[..., what counts] -> [..., with the padding]: the last dimension is filled up, `with` behind each row; to
-/// fill up another one, count as one row all that it and those behind it hold. Throws Failure(bad_data) where they are no whole
-/// rows.
+/// fill up another one, count as one row all that it and those behind it hold. Throws Failure(bad_data) where they
+/// are no whole rows.
 template <class T>
 std::vector<T> padded(const std::vector<T>& numbers, const Padded& extent, std::type_identity_t<T> with) {
   const auto row = static_cast<std::size_t>(extent.of);

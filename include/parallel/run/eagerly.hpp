@@ -40,8 +40,8 @@ class Eagerly {
     static_assert(
         wrong_world<World, Given...>(),
         "parallel: Eagerly is made of a plan, its communicator and parameters that can be written, each with a "
-        "name of its own and no temporary; write const auto plan = derive<Step>(mesh), then Eagerly<Step, Threads, Cpu> "
-        "eager(plan, world, parameters)");
+        "name of its own and no temporary; write const auto plan = derive<Step>(mesh), then "
+        "Eagerly<Step, Threads, Cpu> eager(plan, world, parameters)");
   }
 
   /// Runs the model on these inputs, as an executor takes them.

@@ -54,11 +54,10 @@ class Executor : public RankMemory<Device> {
                   "parallel: an Executor, a Trainer, stays where it is made; hand it on as a reference, "
                   "Trainer<Threads, Cpu>&, hold it by std::unique_ptr, or make it in its place, as emplace_back of a "
                   "std::deque does");
-    static_assert(
-        moved || wrong_world<World, Given...>(),
-        "parallel: an Executor is made of a plan, its communicator and parameters that can be written, each "
-        "with a name of its own and no temporary; write const auto plan = derive<Step>(mesh), then Executor<Threads, Cpu> "
-        "executor(plan, world, parameters)");
+    static_assert(moved || wrong_world<World, Given...>(),
+                  "parallel: an Executor is made of a plan, its communicator and parameters that can be written, each "
+                  "with a name of its own and no temporary; write const auto plan = derive<Step>(mesh), then "
+                  "Executor<Threads, Cpu> executor(plan, world, parameters)");
   }
   ~Executor();
   Executor(const Executor&) = delete;

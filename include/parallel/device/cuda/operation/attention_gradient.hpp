@@ -5,8 +5,8 @@
 
 namespace parallel::internals::cuda {
 
-/// In bf16 and f16 a plain block by queries takes 230 registers a thread for heads of 64 elements and 164 of 128, one by
-/// keys 254 and 234, and 55 and 69 KiB of shared memory: on Hopper two blocks, eight warps, are on a multiprocessor.
+/// In bf16 and f16 a plain block by queries takes 230 registers a thread for heads of 64 elements and 164 of 128, one
+/// by keys 254 and 234, and 55 and 69 KiB of shared memory: on Hopper two blocks, eight warps, are on a multiprocessor.
 /// Seven products are computed where five would do, had dq an order that blocks could add in. (By ptxas of CUDA 13 for
 /// sm_90, without spills; not measured.)
 template <class T, int size>
