@@ -71,6 +71,7 @@ CASES = [  # (program, what stands in the row)
     (of_model("x - y").replace("return mean(square(", "const auto mean = mean(x); return sum(square(mean - ").replace("x - y))", "y))"), "a name stands for what is being made"),
     (beside("Parameter<half, Shape<16, 64>> w;"), "element types are `float`"),
     (beside("using Batch = Tensor<float, Shape<32 / zigzag, 16>>;"), "an order is of an axis"),
+    (beside("inline constexpr Axis rows;"), "an axis has a name"),
     (of_model("dropout(0.1, x) - y"), "takes its tensor first"),
     (of_model("square(top_k<1, 5>(x))"), "top_k gives two tensors"),
     (beside("constexpr auto& p = plan<Step, data = 2, tensor = 2>;"), "the mesh is one argument"),

@@ -15,7 +15,8 @@ template <class Instead>
 constexpr void no_extent() {
   static_assert(sizeof(Instead) > 99,
                 "parallel: an extent stands before the axis that splits it, and whole before all of them; write "
-                "Shape<8 / data, 16>, Shape<4 * 8 / tensor>, over two axes Shape<16 / data / tensor>");
+                "Shape<8 / data, 16>, Shape<4 * 8 / tensor>, over two axes Shape<16 / data / tensor>; a size that is "
+                "counted with, 4 * h, is an int and no Dim");
 }
 }  // namespace internals
 

@@ -25,11 +25,18 @@ constexpr int letters_between(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
-/// At most so many, the nearest first; of names that are equally near the one that was given first.
+/// Whether a path is the last part of another, whatever that is within: "mlp.up" of "blocks.2.mlp.up".
+constexpr bool within(std::string_view path, std::string_view whole) {
+  return path.size() < whole.size() && whole.ends_with(path) && whole[whole.size() - path.size() - 1] == '.';
+}
+/// At most so many, the nearest first, before all a path of which the other is the last part; of names that are equally
+/// near the one that was given first.
 inline std::vector<std::string> nearest(std::string_view name, std::vector<std::string> known, std::size_t most) {
-  std::stable_sort(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
-    return letters_between(name, a) < letters_between(name, b);
-  });
+  const auto far = [&](const std::string& other) {
+    return within(name, other) || within(other, name) ? 0 : letters_between(name, other);
+  };
+  std::stable_sort(known.begin(), known.end(),
+                   [&](const std::string& a, const std::string& b) { return far(a) < far(b); });
   known.resize(std::min(known.size(), most));
   return known;
 }

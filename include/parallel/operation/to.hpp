@@ -41,7 +41,7 @@ constexpr Refusal refused_move(const Type& from, const Layout& to) {
   if (from.layout.rank() != to.rank()) return {Reason::wrong_rank, {from.layout.rank(), to.rank()}};
   for (int d = 0; d < to.rank(); ++d)
     if (from.layout.dims[d].size != to.dims[d].size)
-      return {Reason::shapes_differ, {from.layout.dims[d].size, to.dims[d].size}};
+      return {Reason::extents_stay, {from.layout.dims[d].size, to.dims[d].size}};
   for (int d = 0; d < to.rank(); ++d)
     if (const Dim& now = from.layout.dims[d], &then = to.dims[d];
         !now.ordered_as(then) && (now.ordered() || now.count > 0) && (then.ordered() || then.count > 0))

@@ -203,8 +203,8 @@ inline void check_whole(const HandedOver& numbers, const Type& type, std::string
     throw refused(", but " + std::string(name_of(numbers.dtype)) + " was given; give elements of its type");
   if (numbers.make != nullptr) return;  // it is asked for as many as there are
   if (given != elements)
-    throw refused(" and has " + std::to_string(elements) + " elements, but " + std::to_string(given) +
-                  " were given; give the whole tensor, of which a rank takes its part");
+    throw refused(" and has " + std::to_string(elements) + " elements, but what was given has " +
+                  std::to_string(given) + "; give the whole tensor's, of which a rank has its part");
   if (numbers.data == nullptr)
     throw refused(", but was given a null pointer; give " + std::to_string(elements) + " elements");
   if (numbers.rows < 0) return;
