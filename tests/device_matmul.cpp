@@ -1,5 +1,9 @@
 // Matrix products and attention against their definitions: all layouts, parts of heads and of sequences, gradients by
 // differences.
+#include <cctype>
+#include <cstdlib>
+
+#include <parallel/communicator/ordered_sum.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/matmul.hpp>
 
@@ -48,6 +52,12 @@ TEST_CASE_TEMPLATE("products of all layouts", T, float, double) {
                        .run(operation::matmul),
                    y, tolerance<T>);
       }
+}
+TEST_CASE("products are those of the library that the build names") {
+  const char* word = std::getenv("PRODUCTS_ARE");
+  std::string name = numerics().substr(numerics().rfind(' ') + 1);
+  for (char& letter : name) letter = static_cast<char>(std::tolower(letter));
+  if (word != nullptr) CHECK(name == word);
 }
 TEST_CASE("a product of parts is a part of the product, or its term") {
   const Numbers x = normal_numbers({10, 36}, 1), w = normal_numbers({36, 21}, 2);

@@ -129,10 +129,11 @@ TEST_CASE("parameters are checked where they are set and got, and belong to a ra
     const Plan& plan = e.plan();
     std::vector<double> w(width * width, 1), short_w(7);
     parameters.set(plan, world.rank(), "w", w);
-    CHECK(said_by([&] { parameters.set(plan, world.rank(), "w", short_w); }) ==
-          Said{70,
-               "the parameter w is f64[6, 6] and has 36 elements, but what was given has 7; give the whole tensor's, of "
-               "which a rank has its part"});
+    CHECK(
+        said_by([&] { parameters.set(plan, world.rank(), "w", short_w); }) ==
+        Said{70,
+             "the parameter w is f64[6, 6] and has 36 elements, but what was given has 7; give the whole tensor's, of "
+             "which a rank has its part"});
     CHECK(said_by([&] { parameters.get(plan, world.rank(), "w", short_w); }).first == 70);
     CHECK(said_by([&] {
             parameters.get(plan, world.rank(), "w", std::span<double>(static_cast<double*>(nullptr), 36));

@@ -7,6 +7,7 @@
 #include <parallel/algebra/halves.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
 #include <parallel/communicator/past_caches.hpp>
+#include <parallel/meta/product_library.hpp>
 
 namespace parallel::internals {
 
@@ -136,7 +137,8 @@ PARALLEL_INLINE std::string numerics() {
 #else
   const char* const fused = "";
 #endif
-  return "compiler " __VERSION__ ", vectors of " + std::to_string(ordered::vector_bytes) + " bytes" + fused;
+  return "compiler " __VERSION__ ", vectors of " + std::to_string(ordered::vector_bytes) + " bytes" + fused +
+         ", products of " + product_library;
 }
 
 }  // namespace parallel::internals

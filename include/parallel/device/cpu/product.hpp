@@ -1,21 +1,13 @@
-// One matrix product: Eigen's packing and its inner kernel, inside loops and memory of our own.
+// One matrix product: Eigen's packing and its inner kernel, inside loops and memory of our own, or another library's.
 //
 // Eigen's own loops ask for new memory at every product and pack a whole wide matrix before they use it: the product
 // with a vocabulary of 50257 then runs at 62 % of the FMA peak, here at 79 % (256 x 50257 x 768, one core of Zen 4);
 // ordinary shapes are alike or better by some per cent.
 #pragma once
-#include <parallel/device/cpu/array.hpp>
+#include <parallel/device/cpu/product_elsewhere.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 
 namespace parallel::internals::cpu {
-
-/// A matrix in memory. Element (i, j) is data[i * stride + j], where it lies transposed data[i + j * stride].
-template <class T>
-struct Matrix {
-  T* data = nullptr;
-  Index stride = 0;
-  bool transposed = false;
-};
 
 /// A part of a matrix: its first row and column, its extents, and the distance of rows.
 struct Tile {
@@ -128,6 +120,8 @@ void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, 
   if (m == 0 || n == 0) return;
   if (k == 0) {
     for (Index i = 0; i < m && !add; ++i) set(out.data + i * out.stride, n, T{0});
+    if (finish.tile != nullptr) finish.tile(*finish.call, Tile{0, 0, m, n, out.stride});
+  } else if (multiplied_elsewhere(m, n, k, factor, left, right, out, add)) {
     if (finish.tile != nullptr) finish.tile(*finish.call, Tile{0, 0, m, n, out.stride});
   } else if (!left.transposed && !right.transposed) {
     multiply_packed<T, straight, straight>(m, n, k, factor, left, right, out, add, finish);
