@@ -18,7 +18,7 @@ static Sizes joined(std::initializer_list<Sizes> parts) {
   return result;
 }
 
-TEST_CASE_TEMPLATE("products of all layouts", T, float, double) {
+TEST_CASE_TEMPLATE("products of all layouts", T, float, double, bfloat16) {
   struct Case {
     Sizes batch, left, contracted, right;
   };
@@ -33,7 +33,9 @@ TEST_CASE_TEMPLATE("products of all layouts", T, float, double) {
         const Sizes x_sizes = left ? joined({c.batch, c.contracted, c.left}) : joined({c.batch, c.left, c.contracted});
         const Sizes w_sizes =
             right ? joined({c.batch, c.right, c.contracted}) : joined({c.batch, c.contracted, c.right});
-        const Numbers x = normal_numbers(x_sizes, 1), w = normal_numbers(w_sizes, 2);
+        Numbers x = normal_numbers(x_sizes, 1), w = normal_numbers(w_sizes, 2);
+        for (Numbers* of : {&x, &w})
+          for (double& v : of->values) v = static_cast<double>(static_cast<float>(T(static_cast<float>(v))));
         Numbers y(joined({c.batch, c.left, c.right}));
         const std::int64_t m = product(c.left), n = product(c.right), k = product(c.contracted);
         std::size_t at = 0;

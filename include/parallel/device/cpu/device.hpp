@@ -19,6 +19,7 @@ struct Scalars;
 template <class T>
 struct PARALLEL_SHARED Table {
   static std::span<const KernelRow> kernels();
+  static std::span<const KernelRow> of_bf16();  ///< of float: what needs not be widened to it
   static std::span<const FusedRow> fused();
 };
 }  // namespace cpu
@@ -42,6 +43,8 @@ struct CpuOf {
       if (row.operation == &operation) return row.of(wanted);
     }
     if (has_half(call)) {
+      if (of_bf16(call))
+        if (const Kernel found = find_kernel(cpu::Table<float>::of_bf16(), operation, call)) return found;
       Call wide = cpu::with_float(call);
       call.context = reinterpret_cast<void*>(kernel(operation, wide));
       return call.context != nullptr ? cpu::in_float : nullptr;
@@ -58,6 +61,12 @@ struct CpuOf {
     return found;
   }
 
+  /// Whether what is computed with is bf16 alone, and the result is that, too, or f32.
+  static bool of_bf16(const Call& call) {
+    bool all = call.results[0].dtype == DType::bf16 || call.results[0].dtype == DType::f32;
+    for (const View& v : call.operands) all = all && v.dtype == DType::bf16;
+    return all;
+  }
   static bool has_half(Call call) {
     bool any = false;
     cpu::each_half(call, [&](const View&) { any = true; });

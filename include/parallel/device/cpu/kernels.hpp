@@ -30,6 +30,15 @@ namespace parallel::internals::cpu {
 
 #include <parallel/device/kernel_table.ipp>
 
+template <class T>
+std::span<const KernelRow> Table<T>::of_bf16() {
+  if constexpr (std::is_same_v<T, float> && multiplies_bf16) {
+    static constexpr KernelRow all[]{{&operation::matmul, matmul_bf16, -1, true}};
+    return all;
+  } else {
+    return {};
+  }
+}
 // clang-format off
 template <class T>
 std::span<const FusedRow> Table<T>::fused() {

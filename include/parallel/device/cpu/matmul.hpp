@@ -6,24 +6,52 @@
 
 namespace parallel::internals::cpu {
 
-/// (x, w) -> y. ints: operation::Product. `finish` is given where there is one product and not a batch of them.
+/// The products of a call (x, w) -> y. ints: operation::Product.
+struct Products {
+  Index batch, m, n, k;
+  bool left_transposed, right_transposed;
+
+  explicit Products(const Call& call) {
+    const View &x = call.operands[0], &y = call.results[0];
+    const operation::Product p(call.ints);
+    const int free_left = x.rank - p.batch - p.contracted;
+    batch = x.extent(0, p.batch);
+    m = y.extent(p.batch, p.batch + free_left);
+    n = y.extent(p.batch + free_left, y.rank);
+    k = p.left_transposed ? x.extent(p.batch, p.batch + p.contracted) : x.extent(x.rank - p.contracted, x.rank);
+    left_transposed = p.left_transposed != 0;
+    right_transposed = p.right_transposed != 0;
+  }
+  template <class T>
+  Matrix<const T> left(const Call& call, Index b) const {
+    return {call.operands[0].as<const T>() + b * m * k, left_transposed ? m : k, left_transposed};
+  }
+  template <class T>
+  Matrix<const T> right(const Call& call, Index b) const {
+    return {call.operands[1].as<const T>() + b * k * n, right_transposed ? k : n, right_transposed};
+  }
+};
+/// `finish` is given where there is one product and not a batch of them.
 template <class T>
 void product(const Call& call, const Finish& finish) {
-  const View &x = call.operands[0], &w = call.operands[1], &y = call.results[0];
-  const operation::Product p(call.ints);
-  const Index batch = x.extent(0, p.batch);
-  const int free_left = x.rank - p.batch - p.contracted;
-  const Index m = y.extent(p.batch, p.batch + free_left), n = y.extent(p.batch + free_left, y.rank);
-  const Index k =
-      p.left_transposed ? x.extent(p.batch, p.batch + p.contracted) : x.extent(x.rank - p.contracted, x.rank);
-  const bool left = p.left_transposed != 0, right = p.right_transposed != 0;
-  for (Index b = 0; b < batch; ++b)
-    multiply<T>(m, n, k, 1, {x.as<const T>() + b * m * k, left ? m : k, left},
-                {w.as<const T>() + b * k * n, right ? k : n, right}, {y.as<T>() + b * m * n, n}, false, finish);
+  const Products p(call);
+  for (Index b = 0; b < p.batch; ++b)
+    multiply<T>(p.m, p.n, p.k, 1, p.left<T>(call, b), p.right<T>(call, b),
+                {call.results[0].as<T>() + b * p.m * p.n, p.n}, false, finish);
 }
 template <class T>
 void matmul(const Call& call) {
   product<T>(call, {});
+}
+
+/// The same of bf16, where the library that multiplies has it.
+inline void matmul_bf16(const Call& call) {
+  const Products p(call);
+  const View& y = call.results[0];
+  if (p.m * p.n * p.k == 0) return zero(y);
+  for (Index b = 0; b < p.batch; ++b)
+    multiply_bf16(p.m, p.n, p.k, p.left<bfloat16>(call, b), p.right<bfloat16>(call, b),
+                  {y.as<std::byte>() + b * p.m * p.n * bytes_of(y.dtype), p.n}, y.dtype);
 }
 
 }  // namespace parallel::internals::cpu
