@@ -73,7 +73,7 @@ TEST_CASE("an input is checked where it is given") {
     CHECK(said_by([&] { e.input(0, part); }) ==
           Said{70,
                "input 0 is f64[4/data, 6] and has 24 elements, but what was given has 12; "
-               "give the whole tensor's, of which a rank has its part"});
+               "give all of the whole tensor, of which a rank has a part"});
     CHECK(said_by([&] { e.input(1, std::span<const double>(static_cast<double*>(nullptr), 24)); }) ==
           Said{70, "input 1 is f64[4/data, 6], but was given a null pointer; give 24 elements"});
     CHECK(said_by([&] { e.input(0, std::vector<float>(24)); }) ==
@@ -129,11 +129,10 @@ TEST_CASE("parameters are checked where they are set and got, and belong to a ra
     const Plan& plan = e.plan();
     std::vector<double> w(width * width, 1), short_w(7);
     parameters.set(plan, world.rank(), "w", w);
-    CHECK(
-        said_by([&] { parameters.set(plan, world.rank(), "w", short_w); }) ==
-        Said{70,
-             "the parameter w is f64[6, 6] and has 36 elements, but what was given has 7; give the whole tensor's, of "
-             "which a rank has its part"});
+    CHECK(said_by([&] { parameters.set(plan, world.rank(), "w", short_w); }) ==
+          Said{70,
+               "the parameter w is f64[6, 6] and has 36 elements, but what was given has 7; give all of the whole "
+               "tensor, of which a rank has a part"});
     CHECK(said_by([&] { parameters.get(plan, world.rank(), "w", short_w); }).first == 70);
     CHECK(said_by([&] {
             parameters.get(plan, world.rank(), "w", std::span<double>(static_cast<double*>(nullptr), 36));

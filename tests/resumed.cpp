@@ -165,8 +165,8 @@ TEST_CASE("tensors are known by their names, and what does not fit is one senten
     };
     std::vector<double> few(3);
     CHECK(said([&] { executor.set("gain.mean", few); }) ==
-          "the tensor gain.mean is f64[16] At<-1>@stage and has 16 elements, but what was given has 3; give the "
-          "whole tensor's, of which a rank has its part");
+          "the tensor gain.mean is f64[16] At<-1>@stage and has 16 elements, but what was given has 3; give all "
+          "of the whole tensor, of which a rank has a part");
     CHECK(said([&] { executor.get("gain.mean", few); }) == said([&] { executor.set("gain.mean", few); }));
     CHECK(said([&] {
             executor.set("gain.mode", few);

@@ -40,11 +40,11 @@ struct Windows {
   std::array<std::vector<int>, 2> operator()(int step) const {
     std::array<std::vector<int>, 2> all;
     for (int row = 0; row < batch; ++row) {
-      const double where = internals::random_uniform(1, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(row));
+      const double where =
+          internals::random_uniform(1, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(row));
       const auto begin = static_cast<std::size_t>(where * static_cast<double>(text.size() - context - 1));
       for (std::size_t i = 0; i < context; ++i)
-        for (std::size_t behind : {0, 1})
-          all[behind].push_back(static_cast<unsigned char>(text[begin + i + behind]));
+        for (std::size_t behind : {0, 1}) all[behind].push_back(static_cast<unsigned char>(text[begin + i + behind]));
     }
     return all;
   }
@@ -77,7 +77,8 @@ int main(int argc, char** argv) {
       }
     }
   });
-  const std::string name = std::string("products of ") + internals::numerics().substr(internals::numerics().rfind(' ') + 1) + ": ";
+  const std::string name =
+      std::string("products of ") + internals::numerics().substr(internals::numerics().rfind(' ') + 1) + ": ";
   for (const bool in_bf16 : {false, true})
     bench::row("bf16", name + "a step in " + (in_bf16 ? "bf16" : "f32"), bench::spread(times[in_bf16]), "ms");
   bench::row("bf16", name + "bf16 / f32", bench::ratio(times[1], times[0]), "of the time");

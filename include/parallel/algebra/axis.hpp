@@ -31,6 +31,7 @@ struct Extent {
 /// `inline constexpr Axis rows{"rows"};` makes an axis of one's own.
 struct Axis {
   const char* name;  ///< of any length; it outlives the axis
+  constexpr explicit Axis(const char* n) : name(n) {}
   constexpr Extent operator=(int size) const { return {this, size}; }
   template <class Fraction>
   requires(std::is_floating_point_v<Fraction>) constexpr Extent operator=(Fraction size) const {

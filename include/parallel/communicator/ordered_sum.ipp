@@ -138,7 +138,7 @@ PARALLEL_INLINE std::string numerics() {
   const char* const fused = "";
 #endif
   return "compiler " __VERSION__ ", vectors of " + std::to_string(ordered::vector_bytes) + " bytes" + fused +
-         ", products of " + product_library;
+         ", products of " + product_library();
 }
 
 }  // namespace parallel::internals

@@ -29,8 +29,8 @@ constexpr int letters_between(std::string_view a, std::string_view b) {
 constexpr bool within(std::string_view path, std::string_view whole) {
   return path.size() < whole.size() && whole.ends_with(path) && whole[whole.size() - path.size() - 1] == '.';
 }
-/// At most so many, the nearest first, before all a path of which the other is the last part; of names that are equally
-/// near the one that was given first.
+/// At most so many, the nearest first: before all paths of which one ends in the other, and of equals the one that was
+/// given first.
 inline std::vector<std::string> nearest(std::string_view name, std::vector<std::string> known, std::size_t most) {
   const auto far = [&](const std::string& other) {
     return within(name, other) || within(other, name) ? 0 : letters_between(name, other);

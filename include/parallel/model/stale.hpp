@@ -15,8 +15,10 @@ namespace parallel {
 /// rate of 0 bring the newest into the parameters.
 template <int s, class Optimizer>
 struct Stale : Optimizer {
-  static constexpr bool twice = requires { Optimizer::staleness; };
-  static constexpr int staleness = internals::Updates<Optimizer> && s >= 0 && s <= 9 && !twice ? s : -1;
+  static constexpr int staleness = internals::Updates<Optimizer> && s >= 0 && s <= 9 && !requires {
+    Optimizer::staleness;
+  }
+  ? s : -1;
   static constexpr void update(Update& u) {
     const DType states = u.states_in(DType::f32);  // of halves they would not be what they were
     Update::Value older = u.at_rest();

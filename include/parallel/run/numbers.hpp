@@ -204,7 +204,7 @@ inline void check_whole(const HandedOver& numbers, const Type& type, std::string
   if (numbers.make != nullptr) return;  // it is asked for as many as there are
   if (given != elements)
     throw refused(" and has " + std::to_string(elements) + " elements, but what was given has " +
-                  std::to_string(given) + "; give the whole tensor's, of which a rank has its part");
+                  std::to_string(given) + "; give all of the whole tensor, of which a rank has a part");
   if (numbers.data == nullptr)
     throw refused(", but was given a null pointer; give " + std::to_string(elements) + " elements");
   if (numbers.rows < 0) return;

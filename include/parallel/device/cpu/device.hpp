@@ -24,8 +24,8 @@ struct PARALLEL_SHARED Table {
 };
 }  // namespace cpu
 
-/// The CPU, with kernels for programs of these element types; what is bf16 or f16 the kernels for float compute. `own`
-/// has kernels of a program's own operations, or others for the library's; it must outlive what the device is given to.
+/// The CPU, with kernels for programs of these element types; what is bf16 or f16 the kernels for float compute, but
+/// products of bf16 by oneDNN. `own` has kernels of a program's own operations, or others for the library's; it must outlive what the device is given to.
 /// An operation that is fused with others is run alone where it has a kernel there.
 ///
 ///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};
@@ -37,19 +37,22 @@ struct CpuOf {
 
   /// The kernel for a call of an operation, or nullptr.
   Kernel kernel(const Operation& operation, Call& call) const {
+    if (const Kernel mine = own_kernel(operation, call)) return mine;
+    if (!has_half(call)) return find_kernel<cpu::Table, cpu::Scalars, T...>(operation, call);
+    Call wide = cpu::with_float(call);
+    if (of_bf16(call) && own_kernel(operation, wide) == nullptr)
+      if (const Kernel found = find_kernel(cpu::Table<float>::of_bf16(), operation, call)) return found;
+    call.context = reinterpret_cast<void*>(kernel(operation, wide));
+    return call.context != nullptr ? cpu::in_float : nullptr;
+  }
+  /// The program's own, or nullptr.
+  Kernel own_kernel(const Operation& operation, const Call& call) const {
     const DType wanted = call.results[0].dtype;
     for (const CpuKernels& row : own) {
       if (row.of(wanted) == nullptr || (!is_half(wanted) && has_half(call))) continue;
       if (row.operation == &operation) return row.of(wanted);
     }
-    if (has_half(call)) {
-      if (of_bf16(call))
-        if (const Kernel found = find_kernel(cpu::Table<float>::of_bf16(), operation, call)) return found;
-      Call wide = cpu::with_float(call);
-      call.context = reinterpret_cast<void*>(kernel(operation, wide));
-      return call.context != nullptr ? cpu::in_float : nullptr;
-    }
-    return find_kernel<cpu::Table, cpu::Scalars, T...>(operation, call);
+    return nullptr;
   }
 
   /// One kernel for calls that follow each other, or none. In halves each rounds its result.

@@ -32,13 +32,10 @@ namespace parallel::internals::cpu {
 
 template <class T>
 std::span<const KernelRow> Table<T>::of_bf16() {
-  if constexpr (std::is_same_v<T, float> && multiplies_bf16) {
-    static constexpr KernelRow all[]{{&operation::matmul, matmul_bf16, -1, true}};
-    return all;
-  } else {
-    return {};
-  }
+  static constexpr KernelRow all[]{{&operation::matmul, matmul_bf16, -1, true}};
+  return std::span<const KernelRow>(all).first(std::is_same_v<T, float> && multiplies_bf16() ? 1 : 0);
 }
+
 // clang-format off
 template <class T>
 std::span<const FusedRow> Table<T>::fused() {

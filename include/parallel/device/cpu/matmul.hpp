@@ -49,9 +49,10 @@ inline void matmul_bf16(const Call& call) {
   const Products p(call);
   const View& y = call.results[0];
   if (p.m * p.n * p.k == 0) return zero(y);
+  ProductOfBf16 multiply_one(p.m, p.n, p.k, p.left<bfloat16>(call, 0), p.right<bfloat16>(call, 0), y.dtype);
   for (Index b = 0; b < p.batch; ++b)
-    multiply_bf16(p.m, p.n, p.k, p.left<bfloat16>(call, b), p.right<bfloat16>(call, b),
-                  {y.as<std::byte>() + b * p.m * p.n * bytes_of(y.dtype), p.n}, y.dtype);
+    multiply_one(p.left<bfloat16>(call, b).data, p.right<bfloat16>(call, b).data,
+                 y.as<std::byte>() + b * p.m * p.n * bytes_of(y.dtype));
 }
 
 }  // namespace parallel::internals::cpu

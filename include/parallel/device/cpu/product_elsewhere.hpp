@@ -8,17 +8,6 @@
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/meta/product_library.hpp>
 
-#if defined(PARALLEL_OPENBLAS)
-#include <cblas.h>
-#elif defined(PARALLEL_MKL)
-#include <mkl.h>
-#elif defined(PARALLEL_ONEDNN)
-#include <dnnl.hpp>
-#if DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP
-#include <omp.h>
-#endif
-#endif
-
 namespace parallel::internals::cpu {
 
 /// A matrix in memory. Element (i, j) is data[i * stride + j], where it lies transposed data[i + j * stride].
@@ -55,7 +44,7 @@ bool multiplied_elsewhere([[maybe_unused]] Index m, [[maybe_unused]] Index n, [[
 #if defined(PARALLEL_OPENBLAS) || defined(PARALLEL_MKL)
 #ifdef PARALLEL_OPENBLAS
   using Whole = blasint;
-  [[maybe_unused]] static const bool alone = (openblas_set_num_threads(1), true);
+  [[maybe_unused]] thread_local const bool alone = (openblas_set_num_threads(1), true);
 #else
   using Whole = MKL_INT;
   [[maybe_unused]] thread_local const int before = mkl_set_num_threads_local(1);
@@ -86,37 +75,60 @@ bool multiplied_elsewhere([[maybe_unused]] Index m, [[maybe_unused]] Index n, [[
 }
 
 #ifdef PARALLEL_ONEDNN
-inline constexpr bool multiplies_bf16 = true;
-/// out[m, n] = left[m, k] * right[k, n] of bf16, added up in f32 by what the processor has for it (AVX512_BF16, AMX). Of
-/// `out`, which is bf16 or f32, each number is rounded once.
-inline void multiply_bf16(Index m, Index n, Index k, const Matrix<const bfloat16>& left,
-                          const Matrix<const bfloat16>& right, const Matrix<void>& out, DType dtype) {
-  using dnnl::memory;
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
-  thread_local dnnl::stream stream(cpu);
-  [[maybe_unused]] const OneThread one;
-  const auto lies = [](Index rows, Index columns, Index stride, bool transposed, memory::data_type type) {
-    return memory::desc({rows, columns}, type, transposed ? memory::dims{1, stride} : memory::dims{stride, 1});
-  };
-  using enum memory::data_type;
-  const memory::desc l = lies(m, k, left.stride, left.transposed, bf16),
-                     r = lies(k, n, right.stride, right.transposed, bf16),
-                     o = lies(m, n, out.stride, false, dtype == DType::f32 ? f32 : bf16);
-#if DNNL_VERSION_MAJOR >= 3
-  const dnnl::matmul::primitive_desc planned(cpu, l, r, o);
-#else
-  const dnnl::matmul::primitive_desc planned({l, r, o}, cpu);
-#endif
-  const auto at = [](const void* data) { return const_cast<void*>(data); };
-  dnnl::matmul(planned).execute(stream, {{DNNL_ARG_SRC, memory(l, cpu, at(left.data))},
-                                         {DNNL_ARG_WEIGHTS, memory(r, cpu, at(right.data))},
-                                         {DNNL_ARG_DST, memory(o, cpu, out.data)}});
-  stream.wait();
+/// Whether products of bf16 need not be widened: the processor has them (AVX512_BF16, AMX).
+inline bool multiplies_bf16() {
+  constexpr int wanted = dnnl_cpu_isa_avx512_core_bf16;
+  return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
 }
+/// Products out[m, n] = left[m, k] * right[k, n] of bf16 that lie alike, added up in f32. Of `out`, which is bf16 or f32,
+/// each number is rounded once.
+class ProductOfBf16 {
+ public:
+  ProductOfBf16(Index m, Index n, Index k, const Matrix<const bfloat16>& left, const Matrix<const bfloat16>& right,
+                DType out)
+      : left_(lies(m, k, left, dnnl::memory::data_type::bf16)),
+        right_(lies(k, n, right, dnnl::memory::data_type::bf16)),
+        out_(lies(m, n, Matrix<void>{nullptr, n},
+                  out == DType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16)) {}
+  void operator()(const bfloat16* left, const bfloat16* right, void* out) {
+    thread_local dnnl::stream stream(processor());
+    const auto memory = [](const dnnl::memory::desc& lies, const void* data) {
+      return dnnl::memory(lies, processor(), const_cast<void*>(data));
+    };
+    product_.execute(stream, {{DNNL_ARG_SRC, memory(left_, left)},
+                              {DNNL_ARG_WEIGHTS, memory(right_, right)},
+                              {DNNL_ARG_DST, memory(out_, out)}});
+    stream.wait();
+  }
+
+ private:
+  static const dnnl::engine& processor() {
+    static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+    return cpu;
+  }
+  template <class T>
+  static dnnl::memory::desc lies(Index rows, Index columns, const Matrix<T>& m, dnnl::memory::data_type type) {
+    return {{rows, columns}, type, m.transposed ? dnnl::memory::dims{1, m.stride} : dnnl::memory::dims{m.stride, 1}};
+  }
+  dnnl::matmul::primitive_desc planned() const {
+#if DNNL_VERSION_MAJOR >= 3
+    return {processor(), left_, right_, out_};
 #else
-inline constexpr bool multiplies_bf16 = false;
-inline void multiply_bf16(Index, Index, Index, const Matrix<const bfloat16>&, const Matrix<const bfloat16>&,
-                          const Matrix<void>&, DType) {}
+    return {{left_, right_, out_}, processor()};
+#endif
+  }
+
+  OneThread one_;
+  dnnl::memory::desc left_, right_, out_;
+  dnnl::matmul product_{planned()};
+};
+#else
+inline bool multiplies_bf16() { return false; }
+class ProductOfBf16 {
+ public:
+  ProductOfBf16(Index, Index, Index, const Matrix<const bfloat16>&, const Matrix<const bfloat16>&, DType) {}
+  void operator()(const bfloat16*, const bfloat16*, void*) {}
+};
 #endif
 
 }  // namespace parallel::internals::cpu
