@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr Axis known_axes[]{{"a"}, {"b"}, {"c"}};
+constexpr Axis known_axes[]{Axis("a"), Axis("b"), Axis("c")};
 const Axis* axis(const std::string& name) {
   for (const Axis& x : known_axes)
     if (x.text() == name) return &x;

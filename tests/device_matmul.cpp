@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include <parallel/communicator/ordered_sum.hpp>
+#include <parallel/operation/add.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/matmul.hpp>
 

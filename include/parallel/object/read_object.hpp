@@ -26,7 +26,7 @@ class Reader {
     for (auto n = whole(0, most_nodes); n > 0; --n) {
       const std::string& name = c.words.emplace_back(text());
       require(!name.empty() && c.axis(name) == nullptr, "an axis has no name, or that of another");
-      c.axes.push_back({name.c_str()});
+      c.axes.emplace_back(name.c_str());
     }
     for (auto n = whole(0, most_nodes); n > 0; --n) {
       Operation& o = c.operations.emplace_back();
