@@ -6,7 +6,7 @@
 #include <random>
 #include <string_view>
 
-#include <parallel/device/cpu.hpp>
+#include <parallel/device/cpu/product.hpp>
 
 #include "limits.hpp"
 #ifdef WITH_OPENBLAS
