@@ -1,6 +1,7 @@
 // Matrix products of tensors: dimensions that stand beside each other are one, so that each is a product of matrices,
 // or one a batch index.
 #pragma once
+#include <parallel/device/cpu/parts.hpp>
 #include <parallel/device/cpu/product.hpp>
 #include <parallel/operation/matmul.hpp>
 
