@@ -185,7 +185,7 @@ TEST_CASE("mistakes are one sentence") {
     const auto a = eager.template tensor<float, Shape<2>>(Floats{1, 2});
     CHECK(sentence([&] {
             eager.template tensor<float, Shape<3>>(Floats{1, 2});
-          }).find("has 3 elements, but 2 were given") != std::string::npos);
+          }).find("has 3 elements, but what was given has 2") != std::string::npos);
     run_threads(1, [&](Threads& world) {
       Eager<Threads, Cpu> other(Mesh{data = 1}, world);
       const auto b = other.template tensor<float, Shape<2>>(Floats{1, 2});

@@ -303,7 +303,7 @@ TEST_CASE("a name that is not there is one sentence with the nearest") {
   };
   CHECK(said("blocks.2.upp") ==
         "watch: blocks.2.upp is nothing; the nearest names are blocks.*.up, blocks.*.down, blocks.*.up.mean");
-  CHECK(said("model.gain") == "watch: model.gain is nothing; the nearest names are gain, gain.mean, gain.variance");
+  CHECK(said("up").starts_with("watch: up is nothing; the nearest names are blocks.*.up, "));
   CHECK(said("gian.gradient") ==
         "watch: gian.gradient is nothing; the nearest names are gain.gradient, gain.mean, gain.variance");
   CHECK(said("watching.cpp:9999")
