@@ -116,7 +116,7 @@ REFUSED = [
     ("using Made = Tensor<float, Shape<16 / data / 2UL>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<16 / data - 1ULL>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<16 / (data * tensor), 4>>; Made made;", EXTENT),
-    ("constexpr Dim h = 8; using Made = Tensor<float, Shape<4U * h / tensor>>; Made made;", EXTENT),
+    ("constexpr Dim h = 8; using Made = Tensor<float, Shape<short{4} * h / tensor>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<data / 8, 4>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<data, 4>>; Made made;", EXTENT),
     ("using Made = Tensor<float, Shape<8U * data, 4>>; Made made;", EXTENT),
