@@ -77,8 +77,8 @@ int main(int argc, char** argv) {
       }
     }
   });
-  const std::string name =
-      std::string("products of ") + internals::numerics().substr(internals::numerics().rfind(' ') + 1) + ": ";
+  const std::string numerics = internals::numerics(), products = numerics.substr(numerics.find("products of "));
+  const std::string name = products.substr(0, products.find(' ', 12)) + ": ";  // without the library's version
   for (const bool in_bf16 : {false, true})
     bench::row("bf16", name + "a step in " + (in_bf16 ? "bf16" : "f32"), bench::spread(times[in_bf16]), "ms");
   bench::row("bf16", name + "bf16 / f32", bench::ratio(times[1], times[0]), "of the time");

@@ -25,8 +25,8 @@ struct PARALLEL_SHARED Table {
 }  // namespace cpu
 
 /// The CPU, with kernels for programs of these element types; what is bf16 or f16 the kernels for float compute, but
-/// products of bf16 by oneDNN. `own` has kernels of a program's own operations, or others for the library's; it must outlive what the device is given to.
-/// An operation that is fused with others is run alone where it has a kernel there.
+/// products of bf16 by oneDNN. `own` has kernels of a program's own operations, or others for the library's; it must
+/// outlive what the device is given to. An operation that is fused with others is run alone where it has one there.
 ///
 ///     constexpr CpuKernels mine[]{{&swish, swish_kernel<float>, swish_kernel<double>}};
 ///     Executor<Threads, Cpu> executor(plan, world, parameters, Cpu{mine});

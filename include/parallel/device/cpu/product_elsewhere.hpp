@@ -34,8 +34,8 @@ class OneThread {
 };
 #endif
 
-/// out[m, n] = factor * left[m, k] * right[k, n], or added to what stands there, by another library; false where Eigen's
-/// is to be taken: none is named, or it has no such product.
+/// out[m, n] = factor * left[m, k] * right[k, n], or added to what stands there, by another library; false where
+/// Eigen's is to be taken: none is named, or it has no such product.
 template <class T>
 bool multiplied_elsewhere([[maybe_unused]] Index m, [[maybe_unused]] Index n, [[maybe_unused]] Index k,
                           [[maybe_unused]] T factor, [[maybe_unused]] const Matrix<const T>& left,
@@ -80,8 +80,8 @@ inline bool multiplies_bf16() {
   constexpr int wanted = dnnl_cpu_isa_avx512_core_bf16;
   return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
 }
-/// Products out[m, n] = left[m, k] * right[k, n] of bf16 that lie alike, added up in f32. Of `out`, which is bf16 or f32,
-/// each number is rounded once.
+/// Products out[m, n] = left[m, k] * right[k, n] of bf16 that lie alike, added up in f32. Of `out`, which is bf16 or
+/// f32, each number is rounded once.
 class ProductOfBf16 {
  public:
   ProductOfBf16(Index m, Index n, Index k, const Matrix<const bfloat16>& left, const Matrix<const bfloat16>& right,
