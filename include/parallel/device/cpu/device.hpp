@@ -19,7 +19,7 @@ struct Scalars;
 template <class T>
 struct PARALLEL_SHARED Table {
   static std::span<const KernelRow> kernels();
-  static std::span<const KernelRow> of_bf16();  ///< of float: what needs not be widened to it
+  static std::span<const KernelRow> of_bf16();  ///< of bf16 itself, which need not be widened to float
   static std::span<const FusedRow> fused();
 };
 }  // namespace cpu
