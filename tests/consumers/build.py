@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Builds and runs the consumer of one way, in a temporary folder, with an installation of its own where it needs one.
 
-    build.py SOURCE_ROOT meson|fetch_content|installed|strict|headers
+    build.py SOURCE_ROOT meson|fetch_content|installed|strict|headers [PRODUCTS]
 
 `installed` is by pkg-config and by find_package, against what `meson install` leaves; `headers` without anything compiled ahead. Meson and CMake
 take the headers for the system's: a warning that they give, and that the consumer turns on, is none of its project. `strict` compiles a training with
-headers that are not, at the level of optimization at which g++ sees most; `headers` likewise.
+headers that are not, at the level of optimization at which g++ sees most; `headers` likewise. PRODUCTS is another library than Eigen for matrix products.
 """
 import os
 import shutil
@@ -17,6 +17,7 @@ from pathlib import Path
 LEVEL = "x86-64-v3"
 STRICT = "-Wfloat-equal -Werror"
 STRICTEST = ["-O3", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Wold-style-cast", "-Werror"]
+LIBRARIES = {"openblas": "libopenblas", "onednn": "libdnnl", "mkl": "libmkl"}  # of matrix products, as their files are called
 FAST = ["-Doptimization=1", "-Ddebug=false"]  # without the folder's name in it, a compilation is found again by ccache
 
 
@@ -24,9 +25,9 @@ def run(*command, env=None):
     subprocess.run(list(map(str, command)), check=True, stdin=subprocess.DEVNULL, env=env)
 
 
-def install(source, build, prefix):
+def install(source, build, prefix, products):
     """Installs, and looks at what is there: headers, what is compiled ahead, and how it is found; nothing else."""
-    options = ["--libdir=lib", *FAST, "-Dtools=false", "-Dmpi=disabled", f"-Dlevels={LEVEL}"]
+    options = ["--libdir=lib", *FAST, "-Dtools=false", "-Dmpi=disabled", f"-Dlevels={LEVEL}", f"-Dproducts={products}"]
     run("meson", "setup", build, source, f"--prefix={prefix}", *options)
     run("meson", "install", "-C", build, "--quiet")
     there = {str(path.relative_to(prefix)) for path in prefix.glob("**/*") if not path.is_dir()}
@@ -43,10 +44,10 @@ def install(source, build, prefix):
         sys.exit(f"an installation lacks {sorted(wanted - there)} and has besides {sorted(there - wanted)}")
 
 
-def kernels_of(program):
-    """The files of kernels that the dynamic linker loads for a program."""
+def loads(program, name):
+    """The files with this in their name that the dynamic linker loads for a program."""
     said = subprocess.run([program], env={**os.environ, "LD_DEBUG": "libs"}, capture_output=True, text=True, check=True).stderr
-    return {line.split()[-1] for line in said.splitlines() if "calling init" in line and "parallel_kernels" in line}
+    return {line.split()[-1] for line in said.splitlines() if "calling init" in line and name in Path(line.split()[-1]).name}
 
 
 def links_with_another(prefix):
@@ -65,7 +66,7 @@ def searches(level):
     return linker.exists() and f"{level} (supported" in subprocess.run([linker, "--help"], capture_output=True, text=True).stdout
 
 
-def main(source, way):
+def main(source, way, products="eigen"):
     compiler = os.environ.setdefault("CXX", "g++").split()
     with tempfile.TemporaryDirectory() as folder:
         prefix, consumer = Path(folder, "prefix"), Path(folder, "consumer")
@@ -86,26 +87,29 @@ def main(source, way):
         if way == "meson":
             os.mkdir("subprojects")
             os.symlink(source, "subprojects/parallel")
-            run("meson", "setup", "build", "--force-fallback-for=parallel", *FAST, env=strict)
+            run("meson", "setup", "build", "--force-fallback-for=parallel", f"-Dparallel:products={products}", *FAST, env=strict)
             run("ninja", "-C", "build")
         else:
             if way == "installed":
-                install(source, Path(folder, "build"), prefix)
+                install(source, Path(folder, "build"), prefix, products)
                 run("sh", "build.sh", env={**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")})
                 run("./main")
                 has_level = searches(LEVEL)
                 best = prefix / (f"lib/glibc-hwcaps/{LEVEL}" if has_level else "lib") / "libparallel_kernels.so.0"
-                if kernels_of("./main") != {str(best)}:
-                    sys.exit(f"it does not load {best} but {kernels_of('./main')}")
+                if loads("./main", "parallel_kernels") != {str(best)}:
+                    sys.exit(f"it does not load {best} but {loads('./main', 'parallel_kernels')}")
                 if links_with_another(prefix):
                     sys.exit("a program of another compiler than the library's links, or is not told why it does not")
-            run("cmake", "-G", "Ninja", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DFETCHCONTENT_SOURCE_DIR_PARALLEL={source}", env=strict)
+            run("cmake", "-G", "Ninja", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DFETCHCONTENT_SOURCE_DIR_PARALLEL={source}", f"-DPARALLEL_PRODUCTS={products}", env=strict)
             run("cmake", "--build", "build", "--verbose")
         run("build/consumer")
+        library = LIBRARIES.get(products, "")
+        if library and not loads("build/consumer", library):
+            sys.exit(f"it does not load {library}")
 
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), sys.argv[2])
+        main(Path(sys.argv[1]), *sys.argv[2:])
     except subprocess.CalledProcessError as error:
         sys.exit(str(error))
