@@ -77,6 +77,10 @@ READ, BYTES = "a view is read as numbers that no tensor has", "which are no byte
 SAMPLES, ENDS, AHEAD, KEPT = "the options of a Sampler", "the option of TokenWindows", "how many batches a Prefetch", "the options of Checkpoints"
 ORDER, WRITES, UNKEPT, INDICES = "an order is of an axis", "get writes a whole tensor", "a plan that nobody keeps", "no gradient that can be wanted"
 MASK, DOCUMENTS, SAMPLED = "masked_attention takes a mask", "document_attention takes the number", "not of the samples"
+IN_BRACKETS, FLAT, REBOUND = "an eager tensor has its element type", "is given its numbers one behind the other", "an assignment cannot change"
+ONE_STEP, OF_EXECUTOR, UNNAMED = "a step gives numbers, and is", "are those of a trainer's executor", "inputs have no names"
+RESUMES, OF_WHAT, STEP_OF = "goes on from its newest checkpoint by resume", "a checkpoint is of what trains", "goes on from is a step"
+REPLACED, QUESTION, USE = "what takes the place of what", "a plan is not asked like this", "a plan's memory is asked of a use"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
 REFUSED = [
     ('parameters.get("w");', READING),
@@ -181,6 +185,22 @@ REFUSED = [
     ('TokenWindows made(TokenFile("tokens.bin"));', WINDOWS),
     ("take_averages(step.executor(), world, parameters);", AVERAGES),
     ("take_averages(world, step, parameters);", AVERAGES),
+    ("auto loss = step(x, y); loss.backward();", ONE_STEP),
+    ("step(x, y).item();", ONE_STEP),
+    ('step.scalar("learning_rate", 1e-3);', OF_EXECUTOR),
+    ("step.input(0, x);", OF_EXECUTOR),
+    ("step.output(0);", OF_EXECUTOR),
+    ('e.input("x", x);', UNNAMED),
+    ('step.executor().input(std::string("y"), y);', UNNAMED),
+    ('Checkpoints made(world, "folder"); made.load(step);', RESUMES),
+    ('Checkpoints made(world, "folder"); made.save(1, step);', OF_WHAT),
+    ('Checkpoints made(world, "folder"); made.save(parameters, 1);', OF_WHAT),
+    ('Checkpoints made(world, "folder"); if (auto r = made.resume(step)) r.step = 1;', STEP_OF),
+    ("auto made = [](Update& u) { u.replace(operation::add, u.parameter(), u.gradient(), {\"learning_rate\"}); };", REPLACED),
+    ("auto made = [](Update& u) { u.replace(operation::add, u.parameter(), {u.gradient()}); };", REPLACED),
+    ("constexpr auto& made = parallel::plan<Step, two>; static_assert(made.forward.all_reduce(data) == 1);", QUESTION),
+    ("constexpr auto& made = parallel::plan<Step, two>; static_assert(made.memory(Use::activations) < 4096);", USE),
+    ("using Made = Tensor<float, Shape<32 / (data, tensor), 4>>; Made made;", EXTENT),
     ("double loss = step(x, y);", RESULT),
     ("if (step(x, y)) return;", RESULT),
     ("std::ostringstream() << step(x, y);", RESULT),
@@ -206,7 +226,9 @@ REFUSED = [
     ("auto w = eager.wanted<float, Shape<6>>(x); auto g = eager.gradient(w, mean(w));", GRADIENT),
     ("auto made = eager.model<Net>();", MODEL),
     ("auto made = eager.model<Step>(1);", MODEL),
-    ("auto made = eager.tensor(x);", SHAPE),
+    ("auto made = eager.tensor(x);", IN_BRACKETS),
+    ("auto made = eager.tensor<float, Shape<2, 2>>({{1, 2}, {3, 4}});", FLAT),
+    ("const auto w = eager.wanted<float, Shape<9>>(x); w = 2 * w;", REBOUND),
     ("auto made = eager.tensor<Shape<8, 4>, float, X>(x);", SHAPE),
     ("auto made = eager.wanted<Shape<8, 4>, float, X, X>(x);", SHAPE),
     ("auto made = eager.tensor<Shape<2>, float, X, X, X>({1.0F, 2.0F});", SHAPE),

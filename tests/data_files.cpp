@@ -93,8 +93,9 @@ TEST_CASE(".npy") {
   };
   CHECK(with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", 24).empty());
   CHECK(with("{'shape':(2L,3L),\"fortran_order\":False,'descr':'<f4'}", 24).empty());
-  CHECK(with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", 23) ==
-        ": its shape has 24 bytes, but behind its header are 23");
+  CHECK(
+      with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", 23) ==
+      ": its shape has 24 bytes, but behind its header are 23; it is not all there, or has more: write or copy it again");
   CHECK(with("{'descr': '<f4', 'shape': (2, 3), }\n", 24) == ": its header has no fortran_order");
   CHECK(with("{'descr': '<f4', 'descr': '<f4'}\n", 24) == ": its header has its descr twice");
   CHECK(with("{'descr': '<f4', 'fortran_order': 1}\n", 24) ==
@@ -135,8 +136,10 @@ TEST_CASE("CSV") {
   const auto says = [&](const std::string& text, const CsvOptions& how = {}) {
     return sentence(folder, text, [&](const std::string& name) { read_csv<float>(name, how); });
   };
-  CHECK(says("") == ": it has no lines");
-  CHECK(says("\n\n") == ": it has no lines");
+  CHECK(says("") == ": it has no lines; its first names the columns");
+  CHECK(says("\n\n") == ": it has no lines; its first names the columns");
+  CHECK(says("x;y\n1;2\n") ==
+        ": line 2, column 1 is '1;2'; a number is expected; say what separates the columns, as in {.separator = ';'}");
   CHECK(says("x,y\n1,2\n\n1,two\n") == ": line 4, column 2 is 'two'; a number is expected");
   CHECK(says("x,y\n1,\n") == ": line 2, column 2 is ''; a number is expected");
   CHECK(says("x,y\n1,2,3\n") == ": line 2, column 3 is one more than the 2 of the first line");

@@ -45,6 +45,14 @@ def optimizer(update):
 
 
 CASES = [  # (program, what stands in the row)
+    (beside("int f(int x, int up) { return x @ up; }"), "there is no sign for a product of matrices"),
+    (of_model("recompute(gelu, x)"), "a word on a value, not on a function"),
+    (of_model("y").replace("{ return mean(", "{ const auto [most, where] = max<1>(x); return mean(most * x) + mean("), "is taken apart by"),
+    (beside("using Other = Training<Model, AdamW, Wanted<X>, X>;"), "an input whose gradient is wanted"),
+    (USING + "constexpr models::Gpt2Sizes sizes{};\n", "a published model has a header of its own"),
+    (beside(PLAN + "static_assert(at_most<p.peak_memory(), 64 * KiB>);"), "bytes are written with their unit"),
+    (beside("constexpr auto p = derive<Step>(Mesh{data = 2});"), "`derive` plans when the program starts"),
+    (beside("void f() { Model model; model.train(); }"), "a model is a plain struct without modes"),
     (USING + "using namespace std;\nusing Batch = Tensor<float, Shape<32 / data, 16>>;\n", "since `std::data` is a function"),
     ('namespace parallel {}\ninline constexpr parallel::Axis tensor{"tensor"};\n' + USING + "using Batch = Tensor<float, Shape<32, 16 / tensor>>;\n", "an `Axis` of your own is called"),
     ("using namespace parallel;\nusing Batch = Tensor<float, Shape<32 / tensor, 16>>;\n", "`using namespace parallel::axes` is missing"),
@@ -208,6 +216,13 @@ HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parall
            "parallel/file/tokenizer.hpp", "parallel/file/write_safetensors.hpp", "parallel/run/run_log.hpp", "parallel/run/watching.hpp"]
 RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
 RUNS = [  # the same, with the headers of a run
+    (running("const float first = predict(x).output<float>(\"result\")[0]; static_cast<void>(first);"), "the numbers of an output are read by their type"),
+    (running("step.watch(\"bias\");"), "what is looked at is said before the ranks begin"),
+    ("#include <parallel/run/eager.hpp>\n" + beside("double f(Eager<Threads, Cpu>& eager) { const double l = eager.whole(eager.tensor<float, Shape<1>>({1})); return l; }"),
+     "`whole` gives all the numbers of a tensor"),
+    ("#include <parallel/run/load_weights.hpp>\n" + beside("WeightTable table{.rows = {{\"up\", \"fc.weight\", \"in out -> out in\"}}};"), "the names of a row are a list"),
+    (USING + OWN + "constexpr auto capped(Distributed auto x, double c, Here here = {}) { return Apply<own::cap>(here, x, c); }\n"
+     + MODEL.replace("x + bias - y", "capped(x, 2.0) - y") + PLAN, "stand in braces before the call"),
     (running("static_cast<void>(step.executor().member(\"bias\"));"), "a member is meant by its number"),
     (running("const std::vector<float> v = read_npy(\"x.npy\").as<float>(); static_cast<void>(v);"), "a view of a file lies in the file"),
     (running("watch([](const WatchedTensor&) {}, \"blocks.*.up\");"), "not a text"),
@@ -237,7 +252,6 @@ RUNS = [  # the same, with the headers of a run
     (running("step({x, x});"), "inputs are arguments, one behind the other"),
     (running("const std::vector<float> bias = parameters[\"bias\"];"), "a parameter is read into memory of yours"),
     (running("const std::vector<float> bias = parameters.get(made, world.rank(), \"bias\");"), "a parameter is read into memory of yours"),
-    (running("checkpoints.save(10, step);"), "a checkpoint is of what trains"),
     (running("const auto table = read_csv<float>(\"x.csv\", std::vector<std::string>{\"a\"});"), "is said in options"),
     (running("const auto rows = rows_of(made, world.rank());"), "rows are of an input"),
     (running("static_cast<void>(FileDType::float32);"), "element types of files"),
@@ -263,7 +277,6 @@ RUNS = [  # the same, with the headers of a run
     (running("RunLog log(\"runs/x\", made);"), "a log is made of the communicator"),
     (running("RunLog log(world, \"runs/x\", made); log.step(0, 0.5);"), "a log takes what a step gives"),
     (running("watch(\"bias\", [](const std::string& line) { std::puts(line.c_str()); });"), "what is called for a watched tensor"),
-    (running("predict.input(\"x\", x);"), "an input is meant by its position"),
     (running("step.executor().scalar(\"learning_rate\", \"1e-3\");"), "a number is set by a number"),
     (running("const FileView<float> numbers = read_npy(\"x.npy\");"), "a file's elements are read by their type"),
     (running("const Tokenizer words(\"x.json\"); const std::vector<std::uint16_t> ids = words.encode(\"x\");"), "`encode` gives ints"),

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <parallel/run/learning_rate.hpp>
+#include <parallel/run/progress.hpp>
 
 #include "fixture.hpp"
 
@@ -90,4 +91,8 @@ TEST_CASE("a step before the first and numbers that make no schedule are refused
         "give it .warmup = 0");
   CHECK(WarmedUp{0, ConstantSchedule{2}}.at(0) == 2);
   CHECK(LinearSchedule{.begin = 1, .end = 0.5, .steps = 1}.at(7) == 0.5);
+}
+TEST_CASE("a progress of no steps is refused") {
+  CHECK_THROWS_WITH_AS(Progress(0, 8, false), "a progress is told of 0 steps; give a number from 1 on", Misuse);
+  CHECK_THROWS_AS(Progress(-5, 8, true), Misuse);
 }

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <parallel/run/sampling.hpp>
+
 #include "program.hpp"
 
 using namespace parallel;
@@ -149,6 +151,30 @@ TEST_CASE("of logits that are no numbers nothing is drawn") {
         CHECK(taken[3] == -1);
       }
   }
+}
+TEST_CASE("a loop's own draw is by the same rules: as often as softmax says, the likeliest at temperature 0") {
+  const std::vector<double> logits{0.5, 2, -1, 2};
+  std::map<int, int> times;
+  constexpr int draws = 20'000;
+  for (std::uint64_t i = 0; i < draws; ++i) ++times[sample_token(logits.data(), 4, 0.7, 3, i)];
+  double total = 0;
+  for (const double logit : logits) total += std::exp(logit / 0.7);
+  for (int v = 0; v < 4; ++v)
+    CHECK(times[v] / double{draws} ==
+          doctest::Approx(std::exp(logits[static_cast<std::size_t>(v)] / 0.7) / total).epsilon(0.1));
+  CHECK(sample_token(logits.data(), 4, 0, 3, 7) == 1);
+  const std::vector<float> none{1, std::numeric_limits<float>::quiet_NaN(), 3};
+  CHECK(sample_token(none.data(), 3, 1, 3, 7) == -1);
+  const auto said = [&](const double* from, int vocabulary, double temperature) {
+    try {
+      return std::to_string(sample_token(from, vocabulary, temperature, 3, 7));
+    } catch (const Misuse& misuse) {
+      return std::string(misuse.what());
+    }
+  };
+  CHECK(said(nullptr, 4, 1) == "a token is drawn of a null pointer; give the logits of one or more");
+  CHECK(said(logits.data(), 0, 1) == "a token is drawn of 0 logits; give the logits of one or more");
+  CHECK(said(logits.data(), 4, -1) == "a token is drawn at the temperature -1; give a number from 0 on");
 }
 
 // Draws from split logits exchange one number a row, and for a threshold four histograms; the logits stay where they

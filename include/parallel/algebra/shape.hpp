@@ -119,6 +119,11 @@ requires(std::is_same_v<Other, Axis>) constexpr const Axis& operator*(const Axis
   internals::no_extent<const Other>();
   return axis;
 }
+template <class Other>
+requires(std::is_same_v<Other, Axis>) constexpr const Axis& operator,(const Axis& axis, const Other&) {
+  internals::no_extent<volatile Other>();
+  return axis;
+}
 
 template <Dim... dimensions>
 struct Shape {

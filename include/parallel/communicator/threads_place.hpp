@@ -80,7 +80,9 @@ struct Place {
   void look_for_returned(const Exchange* e, Arrived arrived) const {
     for (int r = 0; r < size(); ++r)
       if (run().ranks[index(member(r))].returned && !arrived(r))
-        fail(PeerFailed("parallel::wait: " + who(r) + " ended without taking part in " + what(e)), run().deadline);
+        fail(PeerFailed("parallel::wait: " + who(r) + " ended without taking part in " + what(e) +
+                        "; let all ranks call it"),
+             run().deadline);
   }
   [[noreturn]] void late(const Exchange* e, std::chrono::milliseconds limit, const std::vector<int>& missing) const {
     const std::string words = "parallel::wait: " + who(rank) + run().where(member(rank)) + " waited " + text(limit) +

@@ -139,7 +139,7 @@ CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
   CsvTable<T> table;
   std::vector<std::string> names;
   CsvFields first(in, how.separator);
-  if (!first.next_line()) throw damaged(file, "it has no lines");
+  if (!first.next_line()) throw damaged(file, "it has no lines; its first names the columns");
   while (const auto field = first.next_field())
     names.push_back(how.header ? std::string(*field) : std::to_string(names.size() + 1));
   if (how.header && are_numbers(names))
@@ -179,7 +179,10 @@ CsvTable<T> read_csv(const std::string& file, const CsvOptions& how = {}) {
       throw fields.refused("is '" + std::string(field.substr(0, 40)) + "', a number that is too large or too small");
     if (error != std::errc{} || end != digits.data() + digits.size())
       throw fields.refused("is '" + std::string(field.substr(0, 40)) + "'; a " +
-                           (std::is_integral_v<T> ? "whole number" : "number") + " is expected");
+                           (std::is_integral_v<T> ? "whole number" : "number") + " is expected" +
+                           (field.find_first_of(";\t|") < field.size()
+                                ? "; say what separates the columns, as in {.separator = ';'}"
+                                : ""));
     return value;
   };
   while (fields.next_line()) {

@@ -76,7 +76,11 @@ class NewFile {
   }
 
  private:
-  Failure refused() const { return Failure(called_ + " cannot be written: " + std::strerror(errno), exit_code::io); }
+  Failure refused() const {
+    return Failure(
+        (called_.empty() ? "a file without a name" : called_) + " cannot be written: " + std::strerror(errno),
+        exit_code::io);
+  }
 
   std::string behind_links(std::string file) const {
     char to[PATH_MAX];

@@ -144,8 +144,8 @@ inline FileTensor read(const std::string& file, std::shared_ptr<const MappedFile
   const std::size_t there = all.size() - begin - length;
   if (!size) throw damaged(file, "it has a shape of more elements than can be counted");
   if (static_cast<std::uint64_t>(*size) != there)
-    throw damaged(
-        file, "its shape has " + std::to_string(*size) + " bytes, but behind its header are " + std::to_string(there));
+    throw damaged(file, "its shape has " + std::to_string(*size) + " bytes, but behind its header are " +
+                            std::to_string(there) + "; it is not all there, or has more: write or copy it again");
   if (header.fortran() && header.shape().size() > 1)
     throw damaged(file, "its array lies column by column; in Python, save numpy.ascontiguousarray(array)");
   return {{"", dtype, header.shape()}, std::move(in), bytes.subspan(begin + length)};
@@ -190,8 +190,8 @@ void write_npy(const std::string& file, const std::vector<std::int64_t>& shape, 
   constexpr FileDType dtype = file_dtype_of<T>;
   static_assert(dtype != FileDType::BF16, "parallel: .npy has no bfloat16; convert to float, or write safetensors");
   if (elements_of(shape) != static_cast<std::int64_t>(std::size(elements)))
-    throw damaged(file, "the shape that is to be written has not the " + std::to_string(std::size(elements)) +
-                            " elements that were given");
+    throw damaged(file, "the shape that is to be written is " + text_of(shape) + ", but " +
+                            std::to_string(std::size(elements)) + " elements were given; give as many as it has");
   NewFile out(file, file);
   const std::string header = npy::written(dtype, shape);
   out.write(header.data(), header.size());

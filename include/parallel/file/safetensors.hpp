@@ -212,7 +212,9 @@ class Safetensors {
     const auto length = in_->number<std::uint64_t>(0);
     if (length > safetensors::most_header || length > size - 8)
       throw damaged(file, "its header is said to have " + std::to_string(length) + " bytes, but " +
-                              (length > size - 8 ? "the file ends before" : "100000000 are the most"));
+                              (length > size - 8 ? "the file ends before" : "100000000 are the most") +
+                              "; it was cut off, or is no safetensors, as a pointer of Git LFS is none: fetch or write "
+                              "it again");
     const std::string_view text = in_->text().substr(8, length);
     if (!text.starts_with('{')) throw damaged(file, "byte 8, where its header begins, is no {; is it safetensors?");
     safetensors::HeaderReader reader(in_->file(), header_);

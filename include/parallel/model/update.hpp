@@ -164,6 +164,16 @@ class Update {
     return results;
   }
 
+  template <class Owned, class Read = Values>
+  requires(std::is_same_v<Owned, Value> || std::is_same_v<Read, Value>) constexpr Values
+      replace(const Operation&, const Owned& owned, const Read&, const Numbers& = {}, const Ints& = {}, double = 0,
+              double = 0) {
+    static_assert(sizeof(Read) > 9999,
+                  "parallel::Update: what takes the place of what, and what is read, stand in braces; write "
+                  "u.replace(operation, {u.parameter()}, {u.gradient(), u.factor()}, {\"learning_rate\"})");
+    return Values{owned};
+  }
+
   /// Applies an operation once more, to operands of the types that those of `made`, a result of it, have.
   constexpr Value again(Value made, const Values& operands) {
     const internals::Node node = trace_.graph.maker(made.number);

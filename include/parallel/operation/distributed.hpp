@@ -330,6 +330,15 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
     if (of != nullptr) of->mistaken = true;
     return *this;
   }
+  template <class Y>
+  requires requires { Y::type.layout; }
+  constexpr const Traced& operator=(const Y&) const {
+    using changes [[maybe_unused]] =
+        typename Refused<kind == Kind::refused || Y::kind == Kind::refused ? Reason::none : Reason::rebound, nullptr,
+                         Y::type.layout.rank()>::type;
+    if (of != nullptr) of->mistaken = true;
+    return *this;
+  }
   constexpr Applications* program() const { return of; }
   constexpr int enter(Applications& program) const {
     return value < 0 || of != &program ? stray(program, type) : value;

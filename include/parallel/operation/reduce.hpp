@@ -23,7 +23,10 @@ constexpr Shaped reduce_shape(const Arguments& a, DType dtype) {
     if (!reduced(a, d)) result.layout.dims.push_back(Dim(a.size(0, d)));
   return {{result}, {}};
 }
-PARALLEL_AHEAD constexpr Shaped sum_shape(const Arguments& a) { return reduce_shape(a, precise(a.types[0].dtype)); }
+PARALLEL_AHEAD constexpr Shaped sum_shape(const Arguments& a) {
+  if (a.types[0].dtype == DType::i32) return {{a.types[0]}, {Reason::whole_sum, {bytes_of(DType::i32)}}};
+  return reduce_shape(a, precise(a.types[0].dtype));
+}
 PARALLEL_AHEAD constexpr Shaped max_shape(const Arguments& a) { return reduce_shape(a, a.types[0].dtype); }
 constexpr Signatures reduce_rows(const Arguments& a, bool linear) {
   Signatures rows{uniform_row(1, 1, Broadcast)};
@@ -126,13 +129,19 @@ PARALLEL_AHEAD constexpr void max_gradient(Gradient& g) {
 }
 }  // namespace operation
 
+namespace internals {
+/// A dimension in <>: no bool, as what keeps a dimension elsewhere is.
+template <class T>
+concept DimensionNumber = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+}  // namespace internals
+
 /// The sum over dimensions, of bf16 and f16 in f32, which the result no longer has; `sum(x)` is over all.
-template <int... dims, Distributed X>
+template <internals::DimensionNumber auto... dims, Distributed X>
 constexpr auto sum(const X& x, Here here = {}) {
   return Apply<operation::sum, dims...>{1}(here, x);
 }
 /// The mean over dimensions: the sum divided by the global count, so that it is right for every split.
-template <int... dims, Distributed X>
+template <internals::DimensionNumber auto... dims, Distributed X>
 constexpr auto mean(const X& x, Here here = {}) {
   double count = 1;
   for (int d = 0; d < X::type.layout.rank(); ++d)
@@ -141,12 +150,12 @@ constexpr auto mean(const X& x, Here here = {}) {
 }
 /// The maximum over dimensions; what is no number is the largest. `max(x)` is over all. The larger
 /// of two tensors is `maximum`.
-template <int... dims, Distributed X>
+template <internals::DimensionNumber auto... dims, Distributed X>
 constexpr auto max(const X& x, Here here = {}) {
   return Apply<operation::max, dims...>{}(here, x);
 }
 /// The minimum over dimensions; what is no number is the smallest, too.
-template <int... dims, Distributed X>
+template <internals::DimensionNumber auto... dims, Distributed X>
 constexpr auto min(const X& x, Here here = {}) {
   return Apply<operation::min, dims...>{}(here, x);
 }

@@ -42,7 +42,11 @@ PARALLEL_AHEAD constexpr void transpose_gradient(Gradient& g) {
 /// `transpose<1, 0, 2>(x)`: dimension d of the result is dimension order[d] of x.
 template <int... order, Distributed X>
 requires(sizeof...(order) > 0) constexpr auto transpose(const X& x, Here here = {}) {
-  return Apply<operation::transpose, order...>{}(here, x);
+  constexpr bool kept = [](int next = 0) { return ((order == next++) && ...); }();
+  if constexpr (kept && sizeof...(order) == X::type.layout.rank())
+    return internals::mistaken<Reason::order_kept, X>();
+  else
+    return Apply<operation::transpose, order...>{}(here, x);
 }
 /// The transpose of a matrix.
 template <Distributed X>

@@ -131,6 +131,18 @@ struct Communication {
       return static_cast<void>(unasked<X...>()), Finding{};
   }
 
+  // A collective is what is asked about, not how.
+#define PARALLEL_COLLECTIVE(name)             \
+  template <class... X>                       \
+  constexpr Unknown name(const X&...) const { \
+    return unasked<X...>();                   \
+  }
+  PARALLEL_COLLECTIVE(all_reduce)
+  PARALLEL_COLLECTIVE(all_gather)
+  PARALLEL_COLLECTIVE(reduce_scatter)
+  PARALLEL_COLLECTIVE(all_to_all)
+#undef PARALLEL_COLLECTIVE
+
   // Each takes what `asked` does: calls(), calls(tensor), calls(all_gather), calls(all_gather(tensor)). A call on
   // several axes counts for each.
 

@@ -43,6 +43,13 @@ struct Memory {
   std::int64_t host_by_use[uses]{};
 
   constexpr std::int64_t of(Use use) const { return by_use[static_cast<int>(use)]; }
+  template <class... Asked>
+  constexpr std::int64_t operator()(const Asked&...) const {
+    static_assert(sizeof...(Asked) > 99,
+                  "parallel: a plan's memory is asked of a use; write plan.memory.of(Use::activations), or "
+                  "plan.peak_memory() of all");
+    return 0;
+  }
   constexpr std::int64_t of(MemoryBlock block) const {
     return block == MemoryBlock::arena        ? arena
            : block == MemoryBlock::host_arena ? host_arena

@@ -84,7 +84,8 @@ constexpr bool sound_staleness() {
 }
 
 /// The position, counted from 1, of what groups of a program say that means none of the model's members; 0 where all
-/// is well, -1 where it is not said so, or not of a training, -2 where nothing is left that has a gradient.
+/// is well, -1 where it is not said so, or not of a training, -2 where nothing is left that has a gradient, -3 where a group has the name of a
+/// member that it does not mean.
 template <class Program>
 constexpr int ungrouped() {
   if constexpr (requires { Program::grouping; }) {
@@ -108,6 +109,14 @@ constexpr int ungrouped() {
       trained = trained || said == nullptr || !said->frozen;
     }
     if (!trained) return -2;
+    for (const MembersCalled& s : Program::grouping.said)
+      for (const Member& m : trace.graph.members) {
+        const std::string_view name = trace.graph.text(m.path);
+        bool means = s.group.view().empty() || !has_names(name, s.group.view());
+        for (const MembersCalled& other : Program::grouping.said)
+          means = means || (other.group.view() == s.group.view() && has_names(name, other.names.view()));
+        if (!means) return -3;
+      }
   }
   return 0;
 }

@@ -78,6 +78,13 @@ inline std::optional<LossScale> loss_scale_in(const Safetensors& from) {
 struct Resumed {
   std::int64_t step = 0;                       ///< how many steps were done; 0: there was no checkpoint
   std::map<std::string, std::string> notes{};  ///< what was noted beside
+  template <class Bool>
+  requires(std::is_same_v<Bool, bool>) explicit operator Bool() const {
+    static_assert(sizeof(Bool) > 99,
+                  "parallel: what a training goes on from is a step, 0 where there was no checkpoint; write "
+                  "checkpoints.resume(step).step > 0");
+    return false;
+  }
 };
 
 /// The checkpoints of a folder that all ranks see, `step-000000001000.safetensors`. A rank writes what it holds, on a
@@ -123,6 +130,21 @@ class Checkpoints {
   template <class Run>
   requires requires(Run& run) { run.executor(); }
   Resumed resume(Run& run, Here here = {}) { return resume(run.executor(), here); }
+  template <class First, class Second, class... More>
+  requires(
+      !requires(std::remove_cvref_t<First> & run) { run.steps(); } &&
+      !requires(std::remove_cvref_t<First> & run) { run.executor(); }) void save(First&&, Second&&, More&&...) {
+    static_assert(sizeof...(More) > 99,
+                  "parallel: a checkpoint is of what trains, then behind how many steps; write checkpoints.save(step, "
+                  "i + 1), of a Trainer or its Executor");
+  }
+  template <class... Given>
+  Resumed load(const Given&...) {
+    static_assert(sizeof...(Given) > 99,
+                  "parallel: a training goes on from its newest checkpoint by resume; write const int first = "
+                  "checkpoints.resume(step).step");
+    return {};
+  }
 
   /// The steps of which there are checkpoints, the newest last.
   std::vector<std::int64_t> steps() const { return files_.steps(); }
@@ -192,7 +214,9 @@ void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resume
   const std::vector<NamedTensor> all = executor.tensors();
   for (const NamedTensor& t : all) {
     if (!from.contains(t.name))
-      throw damaged(from.file(), "it has no tensor " + t.name + "; another program, or optimizer, wrote it");
+      throw damaged(from.file(), "it has no tensor " + t.name +
+                                     "; another program, or optimizer, wrote it: go on with those, or begin "
+                                     "in a folder of its own");
     const FileTensor saved = from[t.name];
     if (saved.dtype != file_dtype(t.type.dtype) || saved.shape != shape_of(t.type.layout))
       throw damaged(from.file(), "the tensor " + t.name + " is " + std::string(name_of(saved.dtype)) + " " +
@@ -204,7 +228,9 @@ void Checkpoints<World>::read(Executor<World, Device>& executor, Resumed& resume
     for (std::size_t i = 0; i < from.size(); ++i) {
       const std::string name = from[i].name;
       if (std::none_of(all.begin(), all.end(), [&](const NamedTensor& t) { return t.name == name; }))
-        throw damaged(from.file(), "it has a tensor " + name + ", which the program has not; another program wrote it");
+        throw damaged(from.file(), "it has a tensor " + name +
+                                       ", which the program has not; another program, or optimizer, wrote it: "
+                                       "go on with those, or read the parameters alone by load_weights");
     }
   }
   for (const NamedTensor& t : all) {

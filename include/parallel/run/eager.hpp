@@ -65,6 +65,13 @@ class Eager {
   auto tensor(std::initializer_list<N> whole) {
     return tensor<T, S, Annotation...>(listed<T>(whole));
   }
+  template <class T = void, class S = void, class... Annotation, class Row>
+  auto tensor(std::initializer_list<std::initializer_list<Row>>) {
+    static_assert(sizeof(Row) > 99,
+                  "parallel: an eager tensor is given its numbers one behind the other; write eager.tensor<float, "
+                  "Shape<2, 2>>({1, 2, 3, 4})");
+    return Traced<float, Kind::refused, Shape<>>{};
+  }
   /// The same of what a gradient can be asked.
   template <class T = void, class S = void, class... Annotation, class A>
   auto wanted(A&& whole) {
@@ -196,7 +203,12 @@ class Eager {
   }
   template <Kind kind, class X>
   auto given(const HandedOver& whole) {
-    if constexpr (accept_annotations<X>()) {
+    static_assert(!std::is_same_v<X, Tensor<void, void>>,
+                  "parallel: an eager tensor has its element type and Shape in <>; write eager.tensor<float, "
+                  "Shape<2>>({1, 2})");
+    if constexpr (std::is_same_v<X, Tensor<void, void>>) {
+      return Traced<float, Kind::refused, Shape<>>{};
+    } else if constexpr (accept_annotations<X>()) {
       using Given = typename Symbolic<X, kind>::type;
       return Given(&session_.applications, session_.give(&Given::type, kind, whole));
     } else {

@@ -10,7 +10,7 @@ namespace parallel::internals {
 /// Progress goes to the standard error: one line that renews itself on a terminal, a line now and then elsewhere.
 class Progress {
  public:
-  /// `tokens`: of one step, over all ranks. Ranks that do not `speak` keep silent.
+  /// `tokens`: of one step, over all ranks. Ranks that do not `speak` keep silent. Throws Misuse for no steps.
   Progress(int steps, int tokens, bool speaks);
   /// Step `step`, counted from 0, is done.
   void step(int step, double loss, double gradient_norm);

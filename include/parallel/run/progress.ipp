@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <parallel/meta/library.hpp>
+#include <parallel/run/misuse.hpp>
 #include <parallel/run/progress.hpp>
 
 namespace parallel::internals {
 
 PARALLEL_INLINE Progress::Progress(int steps, int tokens, bool speaks)
     : steps_(steps), tokens_(tokens), speaks_(speaks), terminal_(isatty(2) != 0) {
+  if (steps < 1) throw Misuse("a progress is told of " + std::to_string(steps) + " steps; give a number from 1 on");
   losses_.reserve(static_cast<std::size_t>(steps));
 }
 

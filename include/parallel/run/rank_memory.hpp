@@ -45,6 +45,12 @@ class RankMemory {
   void input(int position, std::initializer_list<T> whole) {
     input(position, std::span<const T>(whole.begin(), whole.size()));
   }
+  template <class Name, class A>
+  requires(std::is_convertible_v<Name, std::string_view>) void input(Name&&, A&&) {
+    static_assert(sizeof(A) > 99999,
+                  "parallel: inputs have no names, but the order of the program's Tensors, from 0; write input(0, x), "
+                  "or step(x, y) with all of them");
+  }
   /// All of them, in the order of the program's. Throws Misuse, too, where there are others.
   void inputs(std::span<const HandedInput> all) {
     std::size_t given = 0;

@@ -23,6 +23,18 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping
   bool skipped = false;      ///< on every rank: the loss or the norm was no finite number, so nothing was updated
   double loss_scale = 1;     ///< by which the gradients were larger while they were computed
+#define PARALLEL_ELSEWHERE(method)                                                                            \
+  template <class... Given>                                                                                   \
+  double method(const Given&...) const {                                                                      \
+    static_assert(                                                                                            \
+        sizeof...(Given) > 99,                                                                                \
+        "parallel: a step gives numbers, and is forward, backward and update; write const double loss = step" \
+        "(x, y).loss");                                                                                       \
+    return 0;                                                                                                 \
+  }
+  PARALLEL_ELSEWHERE(backward)
+  PARALLEL_ELSEWHERE(item)
+#undef PARALLEL_ELSEWHERE
   template <class Number>
   requires(std::is_arithmetic_v<Number>) operator Number() const {
     static_assert(!std::is_arithmetic_v<Number>,
@@ -161,6 +173,17 @@ class Trainer {
   PARALLEL_ELSEWHERE(backward)
   PARALLEL_ELSEWHERE(train)
   PARALLEL_ELSEWHERE(eval)
+#undef PARALLEL_ELSEWHERE
+#define PARALLEL_ELSEWHERE(method)                                                                                  \
+  template <class... Given>                                                                                         \
+  auto method(const Given&...) {                                                                                    \
+    static_assert(sizeof...(Given) > 99,                                                                            \
+                  "parallel: numbers, inputs and outputs are those of a trainer's executor; write step.executor()." \
+                  "scalar(\"learning_rate\", 1e-3), .input(0, x) or .output(0)");                                   \
+  }
+  PARALLEL_ELSEWHERE(scalar)
+  PARALLEL_ELSEWHERE(input)
+  PARALLEL_ELSEWHERE(output)
 #undef PARALLEL_ELSEWHERE
   /// What becomes of a step whose loss is no finite number, from now on; without a word the run ends.
   void on_no_number(NoNumber what) { no_number_ = what; }

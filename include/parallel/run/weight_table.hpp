@@ -88,8 +88,15 @@ std::vector<Bound> bound(const Running& executor, const WeightTable& table) {
     const std::string path(g.path(m));
     const auto row =
         std::find_if(table.rows.begin(), table.rows.end(), [&](const auto& r) { return r.member == path; });
-    if (row == table.rows.end())
-      throw Misuse("the table of weights has no row for the parameter " + path + "; give it one");
+    if (row == table.rows.end()) {
+      std::string stray;
+      for (const WeightRow& r : table.rows)
+        if (stray.empty() && std::none_of(g.members.begin(), g.members.end(), [&](const Member& other) {
+              return other.role == Role::parameter && g.path(other) == r.member;
+            }))
+          stray = "; it has one for " + r.member + ", which is none";
+      throw Misuse("the table of weights has no row for the parameter " + path + stray + "; give it one");
+    }
     if (std::find_if(row + 1, table.rows.end(), [&](const auto& r) { return r.member == path; }) != table.rows.end())
       throw Misuse("the table of weights has two rows for the parameter " + path + "; leave one");
     const bool apart = !row->names.empty() && numbered(row->names[0]);
