@@ -3,6 +3,8 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -25,11 +27,18 @@ CLI::Validator within(T lowest, T highest) {
   };
   return CLI::Validator(check, "NUMBER");
 }
+/// How many processes a launcher of MPI has started; 1: none has.
+int launched() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* const size = std::getenv(name)) return std::atoi(size);
+  return 1;
+}
 }  // namespace
 
 struct CommandLine::Own {
   CLI::App app;
   std::string watch{}, check{};
+  const bool* by_mpi = nullptr;  ///< whether ranks are processes, where that can be said
 };
 
 CommandLine::CommandLine(const char* what) : own_(new Own{CLI::App(what)}) {
@@ -53,7 +62,10 @@ void CommandLine::number(const char* name, double& to, const char* what, double 
 void CommandLine::number(const char* name, std::uint64_t& to, const char* what, std::uint64_t highest) {
   own_->app.add_option(name, to, what)->capture_default_str()->check(within(std::uint64_t{0}, highest));
 }
-void CommandLine::flag(const char* name, bool& to, const char* what) { own_->app.add_flag(name, to, what); }
+void CommandLine::flag(const char* name, bool& to, const char* what) {
+  own_->app.add_flag(name, to, what);
+  if (name == std::string_view("--mpi")) own_->by_mpi = &to;
+}
 
 bool CommandLine::read(int argc, char** argv) {
   try {
@@ -64,6 +76,12 @@ bool CommandLine::read(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw parallel::Failure(std::string(error.what()) + "; --help says what there is", parallel::exit_code::usage);
   }
+  if (const int processes = launched(); processes > 1 && own_->by_mpi != nullptr && !*own_->by_mpi)
+    throw parallel::Failure(
+        "mpirun has started " + std::to_string(processes) +
+            " processes, each of which would run all ranks as its threads; say --mpi, by which ranks "
+            "are the processes, or leave mpirun out",
+        parallel::exit_code::usage);
   if (!own_->watch.empty()) parallel::watch(own_->watch);
   if (!own_->check.empty()) parallel::check_numbers(own_->check);
   return true;

@@ -186,7 +186,9 @@ void train(World& world, const Device& device, const Options& options, const Tex
     generate.input(0, window);
     generate.run();
     const float* logits = generate.on_host(generate.output(0), room).template as<float>() + (known - 1) * vocabulary;
-    sampled += static_cast<char>(sample_token(logits, vocabulary, 0.8, options.seed, static_cast<std::uint64_t>(n)));
+    const int token = sample_token(logits, vocabulary, 0.8, options.seed, static_cast<std::uint64_t>(n));
+    if (token < 0) throw Failure("nothing can be drawn: the model gives what is no number", exit_code::failed);
+    sampled += static_cast<char>(token);
   }
   if (speaks) std::printf("sampled:\n%s\n", sampled.c_str());
 }

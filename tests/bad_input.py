@@ -71,9 +71,11 @@ for program in OTHERS:
     faults += check([program, "--recrod", "x"], 2, [f"{Path(program).name}: error: ", "argument"])
 (folder / "record.0").symlink_to("/dev/full")
 faults += check([GPT, *SHORT, "--record", str(folder / "record")], 0, ["warning: the record", "record.0", "No space left", "validation loss", "sampled:"])
+faults += check([GPT, *SHORT, "--record", str(folder)], 74, ["the record", "is a folder; name a file in it"])
 if LAUNCHER:
     faults += check([*LAUNCHER, "3", GPT, "--mpi", "--mesh", "data=2,tensor=2"], 78, ["4 ranks are expected, but 3 are running"])
     faults += check([GPT, "--mpi", "--mesh", "data=2"], 78, ["mpirun -n 2"])
+    faults += check([*LAUNCHER, "2", GPT, "--mesh", "data=2"], 2, ["mpirun has started 2 processes", "say --mpi"])
     faults += check([*LAUNCHER, "2", GPT, "--mpi", "--mesh", "data=2", "--text", str(folder / "missing")], 66, ["missing"])
 print(f"{faults} faults")
 sys.exit(1 if faults else 0)

@@ -112,7 +112,7 @@ TEST_CASE("the other end's rank ends") {
   for (const Exchange& mine : {send(1), receive(1)})
     CHECK(fails(3, seen, [&](Threads& t) {
             if (t.rank() == 0) exchange(t, mine);
-          }) == "parallel::wait: rank 1 of 3 ended without taking part in " + text(mine) + "; let all ranks call it");
+          }) == "parallel::wait: rank 1 of 3 ended without taking part in " + text(mine) + "; let it take part, too");
 }
 
 TEST_CASE("the other end never comes") {

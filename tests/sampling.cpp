@@ -152,7 +152,7 @@ TEST_CASE("of logits that are no numbers nothing is drawn") {
       }
   }
 }
-TEST_CASE("a loop's own draw is by the same rules: as often as softmax says, the likeliest at temperature 0") {
+TEST_CASE("a loop's own draw is as often as softmax says, at temperature 0 the likeliest") {
   const std::vector<double> logits{0.5, 2, -1, 2};
   std::map<int, int> times;
   constexpr int draws = 20'000;
@@ -163,6 +163,12 @@ TEST_CASE("a loop's own draw is by the same rules: as often as softmax says, the
     CHECK(times[v] / double{draws} ==
           doctest::Approx(std::exp(logits[static_cast<std::size_t>(v)] / 0.7) / total).epsilon(0.1));
   CHECK(sample_token(logits.data(), 4, 0, 3, 7) == 1);
+  constexpr float infinite = std::numeric_limits<float>::infinity();
+  for (const double temperature : {0.0, 1.0}) {
+    CHECK(sample_token(std::vector<float>{0, infinite, 0}.data(), 3, temperature, 3, 7) == 1);
+    CHECK(sample_token(std::vector<float>{-infinite, 1, -infinite}.data(), 3, temperature, 3, 7) == 1);
+    CHECK(sample_token(std::vector<float>(3, -infinite).data(), 3, temperature, 3, 7) == 0);
+  }
   const std::vector<float> none{1, std::numeric_limits<float>::quiet_NaN(), 3};
   CHECK(sample_token(none.data(), 3, 1, 3, 7) == -1);
   const auto said = [&](const double* from, int vocabulary, double temperature) {

@@ -491,12 +491,12 @@ TEST_CASE("what a file has not, has beside, or has otherwise is one sentence") {
           at(all, "transformer.h.1.mlp.c_fc.weight").shape = {24, 16};
         }) ==
         "the tensor transformer.h.1.mlp.c_fc.weight, which is model.blocks.*.mlp.up, is [24, 16], but [16, 24] is "
-        "expected; give the model the sizes of the file's, or the row its pattern");
+        "expected; give the model the file's sizes, or its row a pattern");
   CHECK(says([&](auto& all) {
           at(all, "transformer.wte.weight").shape = {24, 16};
         })
-            .ends_with("which is model.token, is [24, 16], but [17, 16] is expected; give the model the sizes "
-                       "of the file's, or the row its pattern"));
+            .ends_with("which is model.token, is [24, 16], but [17, 16] is expected; give the model the file's "
+                       "sizes, or its row a pattern"));
   CHECK(says([](auto& all) {
           all.push_back({"lm_head.weight", FileDType::F32, {17, 16}});
         }) == "the tensor lm_head.weight is not transformer.wte.weight again; the model has one for both");
@@ -689,8 +689,8 @@ TEST_CASE("under the members' own names, for layers that are shared out and stor
   CHECK(refused([](auto& all) {
           all[1].shape = {3, channels, channels};
         }) ==
-        ": the tensor blocks.*.out is [3, 16, 16], but [4, 16, 16] is expected; give the model the sizes of the "
-        "file's, or the row its pattern");
+        ": the tensor blocks.*.out is [3, 16, 16], but [4, 16, 16] is expected; give the model the file's "
+        "sizes, or its row a pattern");
   CHECK(refused([](auto& all) {
           all.push_back({"bias", FileDType::F64, {channels}});
         }) ==

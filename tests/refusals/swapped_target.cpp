@@ -1,5 +1,5 @@
 // The targets before the logits.
-// figures: extent<16>
+// figures: line<13>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

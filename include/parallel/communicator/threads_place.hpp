@@ -81,7 +81,7 @@ struct Place {
     for (int r = 0; r < size(); ++r)
       if (run().ranks[index(member(r))].returned && !arrived(r))
         fail(PeerFailed("parallel::wait: " + who(r) + " ended without taking part in " + what(e) +
-                        "; let all ranks call it"),
+                        "; let it take part, too"),
              run().deadline);
   }
   [[noreturn]] void late(const Exchange* e, std::chrono::milliseconds limit, const std::vector<int>& missing) const {

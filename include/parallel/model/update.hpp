@@ -164,7 +164,7 @@ class Update {
     return results;
   }
 
-  template <class Owned, class Read = Values>
+  template <class Owned = Values, class Read = Values>
   requires(std::is_same_v<Owned, Value> || std::is_same_v<Read, Value>) constexpr Values
       replace(const Operation&, const Owned& owned, const Read&, const Numbers& = {}, const Ints& = {}, double = 0,
               double = 0) {

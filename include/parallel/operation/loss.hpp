@@ -33,15 +33,12 @@ inline constexpr Operation binary_cross_entropy{.name = "binary_cross_entropy",
 }  // namespace operation
 
 namespace internals {
-/// Whether a loss of elements can be taken of two tensors; where it cannot, asking is the one error. `scored`: the first
-/// are scores, so that they are not what is given while the second depends on parameters.
-template <class X, class Y, bool scored = false>
+/// Whether a loss of elements can be taken of two tensors; where it cannot, asking is the one error.
+template <class X, class Y>
 constexpr bool accept_elements() {
   constexpr Refusal refusal = [] {
     const Layout &x = X::type.layout, &y = Y::type.layout;
     if (X::kind == Kind::refused || Y::kind == Kind::refused || x.rank() == 0 || y.rank() == 0) return Refusal{};
-    if (scored && X::kind == Kind::data && Y::kind == Kind::activation)
-      return Refusal{Reason::swapped_target, {x.dims[0].size}};
     if (x.rank() != y.rank()) return Refusal{Reason::loss_shapes, {x.dims[0].size, y.dims[0].size}};
     for (int d = 0; d < x.rank(); ++d)
       if (x.dims[d].size != y.dims[d].size) return Refusal{Reason::loss_shapes, {x.dims[d].size, y.dims[d].size}};
@@ -68,7 +65,7 @@ constexpr auto huber_loss(const X& x, const Y& y, double delta = 1, Here here = 
 /// overflow however large the logits are. (PyTorch: binary_cross_entropy_with_logits.)
 template <Distributed L, Distributed T>
 constexpr auto binary_cross_entropy(const L& logits, const T& targets, Here here = {}) {
-  if constexpr (!internals::accept_elements<L, T, true>())
+  if constexpr (!internals::accept_elements<L, T>())
     return internals::Unlost<L>{};
   else
     return Apply<operation::binary_cross_entropy>{}(here, logits, targets);
@@ -77,7 +74,7 @@ constexpr auto binary_cross_entropy(const L& logits, const T& targets, Here here
 /// are classes, it is `cross_entropy`.
 template <Distributed L, Distributed P>
 constexpr auto soft_cross_entropy(const L& logits, const P& probabilities, Here here = {}) {
-  if constexpr (!internals::accept_elements<L, P, true>()) {
+  if constexpr (!internals::accept_elements<L, P>()) {
     return internals::Unlost<L>{};
   } else {
     constexpr int last = L::type.layout.rank() - 1;

@@ -132,7 +132,7 @@ PARALLEL_AHEAD constexpr void max_gradient(Gradient& g) {
 namespace internals {
 /// A dimension in <>: no bool, as what keeps a dimension elsewhere is.
 template <class T>
-concept DimensionNumber = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+concept DimensionNumber = std::is_convertible_v<T, int> && !std::is_same_v<T, bool>;
 }  // namespace internals
 
 /// The sum over dimensions, of bf16 and f16 in f32, which the result no longer has; `sum(x)` is over all.
@@ -145,7 +145,8 @@ template <internals::DimensionNumber auto... dims, Distributed X>
 constexpr auto mean(const X& x, Here here = {}) {
   double count = 1;
   for (int d = 0; d < X::type.layout.rank(); ++d)
-    if (sizeof...(dims) == 0 || ((d == dims) || ...)) count *= static_cast<double>(X::type.layout.dims[d].size);
+    if (sizeof...(dims) == 0 || ((d == static_cast<int>(dims)) || ...))
+      count *= static_cast<double>(X::type.layout.dims[d].size);
   return Apply<operation::sum, dims...>{1 / count}(here, x);
 }
 /// The maximum over dimensions; what is no number is the largest. `max(x)` is over all. The larger

@@ -43,7 +43,7 @@ PARALLEL_AHEAD constexpr void transpose_gradient(Gradient& g) {
 template <int... order, Distributed X>
 requires(sizeof...(order) > 0) constexpr auto transpose(const X& x, Here here = {}) {
   constexpr bool kept = [](int next = 0) { return ((order == next++) && ...); }();
-  if constexpr (kept && sizeof...(order) == X::type.layout.rank())
+  if constexpr (kept && sizeof...(order) > 1 && sizeof...(order) == X::type.layout.rank())
     return internals::mistaken<Reason::order_kept, X>();
   else
     return Apply<operation::transpose, order...>{}(here, x);

@@ -6,6 +6,7 @@
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/dropout.hpp>
 #include <parallel/operation/loss.hpp>
+#include <parallel/operation/matmul.hpp>
 #include <parallel/operation/norm.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/unary.hpp>
@@ -64,6 +65,17 @@ constexpr bool normalized_twice(const GraphView& g, const Node& loss) {
       maker.operation == &operation::normalized_exponential && maker.ints[0] == g.value(logits).type.layout.rank() - 1;
   return classes ? softmax : maker.operation == &operation::sigmoid;
 }
+/// A loss of logits that are given, and of targets that are what a product, and maybe a bias, makes: as it comes, without
+/// a sigmoid.
+constexpr bool swapped_target(const GraphView& g, const Node& n) {
+  if (n.operation != &operation::binary_cross_entropy) return false;
+  const Node& targets = source(g, n.operands[1]);
+  const bool scores =
+      targets.operation == &operation::matmul ||
+      (targets.operation == &operation::add && one_of(source(g, targets.operands[0]), &operation::matmul) &&
+       parameter_of(g, targets.operands[1]));
+  return scores && source(g, n.operands[0]).is(Structural::input);
+}
 /// A norm whose gain begins with zeros and whose shift begins with ones, or by statistics of which the mean begins with
 /// ones and the variance with zeros.
 constexpr bool swapped_norm(const GraphView& g, const Node& n) {
@@ -117,6 +129,7 @@ constexpr Mistake mistake(const GraphView& g) {
     const Node& n = g.node(i);
     if (n.phase != Phase::forward) continue;
     if (mistakes::normalized_twice(g, n)) return {Reason::normalized_twice, i};
+    if (mistakes::swapped_target(g, n)) return {Reason::swapped_target, i};
     if (mistakes::swapped_norm(g, n)) return {Reason::swapped_norm, i};
     if (mistakes::large_epsilon(n)) return {Reason::epsilon, i};
     if (mistakes::along_width(g, n)) return {Reason::along_width, i};

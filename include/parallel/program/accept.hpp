@@ -84,8 +84,8 @@ constexpr bool sound_staleness() {
 }
 
 /// The position, counted from 1, of what groups of a program say that means none of the model's members; 0 where all
-/// is well, -1 where it is not said so, or not of a training, -2 where nothing is left that has a gradient, -3 where a group has the name of a
-/// member that it does not mean.
+/// is well, -1 where it is not said so, or not of a training, -2 where nothing is left that has a gradient, -3 where a
+/// group has the name of a member that it does not mean.
 template <class Program>
 constexpr int ungrouped() {
   if constexpr (requires { Program::grouping; }) {

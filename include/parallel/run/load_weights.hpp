@@ -107,7 +107,7 @@ FileTensor found(const Files& from, const std::string& name, const Bound& p) {
   if (t.shape != p.how.file_shape())
     throw damaged(t.in->file(), "the tensor " + name + for_whom + (for_whom.empty() ? "" : ",") + " is " +
                                     text_of(t.shape) + ", but " + text_of(p.how.file_shape()) +
-                                    " is expected; give the model the sizes of the file's, or the row its pattern");
+                                    " is expected; give the model the file's sizes, or its row a pattern");
   return t;
 }
 

@@ -45,6 +45,10 @@ class RankMemory {
   void input(int position, std::initializer_list<T> whole) {
     input(position, std::span<const T>(whole.begin(), whole.size()));
   }
+  template <class Name, class T>
+  requires(std::is_convertible_v<Name, std::string_view>) void input(Name&& name, std::initializer_list<T> whole) {
+    input(name, std::span<const T>(whole));
+  }
   template <class Name, class A>
   requires(std::is_convertible_v<Name, std::string_view>) void input(Name&&, A&&) {
     static_assert(sizeof(A) > 99999,

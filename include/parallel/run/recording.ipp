@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -19,6 +20,9 @@ namespace parallel::internals {
 PARALLEL_INLINE Recording::Recording(const std::string& file, const Plan& plan, int rank, int steps)
     : Recording(plan, rank, file.empty() ? 0 : steps) {
   if (file.empty()) return;
+  if (std::filesystem::is_directory(file))
+    throw Failure("the record '" + file + "' is a folder; name a file in it, to which each rank adds its number",
+                  exit_code::io);
   file_ = file + "." + std::to_string(rank);
   const NewFile trial(file_, called());
 }

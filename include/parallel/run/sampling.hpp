@@ -10,8 +10,8 @@
 namespace parallel::internals {
 
 /// A token with the probability softmax(logits / temperature), drawn by counter: (seed, position) gives the same token
-/// everywhere; at temperature 0 the first of the likeliest. -1 where a logit is no number. Throws Misuse for no logits and
-/// for a temperature that is none.
+/// everywhere; at temperature 0, or of infinite logits, the first of the likeliest. -1 where a logit is no number. Throws
+/// Misuse for no logits and for a temperature that is none.
 template <class T>
 int sample_token(const T* logits, int vocabulary, double temperature, std::uint64_t seed, std::uint64_t position) {
   if (logits == nullptr || vocabulary < 1)
@@ -23,7 +23,7 @@ int sample_token(const T* logits, int vocabulary, double temperature, std::uint6
   if (std::any_of(logits, logits + vocabulary, [](T logit) { return std::isnan(static_cast<double>(logit)); }))
     return -1;
   const T* const likeliest = std::max_element(logits, logits + vocabulary);
-  if (temperature == 0) return static_cast<int>(likeliest - logits);
+  if (temperature == 0 || std::isinf(static_cast<double>(*likeliest))) return static_cast<int>(likeliest - logits);
   const auto largest = static_cast<double>(*likeliest);
   double total = 0;
   for (int v = 0; v < vocabulary; ++v) total += std::exp((static_cast<double>(logits[v]) - largest) / temperature);

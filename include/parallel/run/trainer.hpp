@@ -176,10 +176,11 @@ class Trainer {
 #undef PARALLEL_ELSEWHERE
 #define PARALLEL_ELSEWHERE(method)                                                                                  \
   template <class... Given>                                                                                         \
-  auto method(const Given&...) {                                                                                    \
+  double method(const Given&...) {                                                                                  \
     static_assert(sizeof...(Given) > 99,                                                                            \
                   "parallel: numbers, inputs and outputs are those of a trainer's executor; write step.executor()." \
                   "scalar(\"learning_rate\", 1e-3), .input(0, x) or .output(0)");                                   \
+    return 0;                                                                                                       \
   }
   PARALLEL_ELSEWHERE(scalar)
   PARALLEL_ELSEWHERE(input)

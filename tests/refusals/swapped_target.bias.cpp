@@ -1,0 +1,21 @@
+// The targets before the logits, which have a bias.
+// figures: line<14>
+#include <parallel/parallel.hpp>
+
+using namespace parallel;
+using namespace parallel::axes;
+
+struct Model {
+  Parameter<float, Shape<8, 4>> w{xavier};
+  Parameter<float, Shape<4>> bias{zeros};
+  constexpr auto operator()(Distributed auto x, Distributed auto targets) const {
+    const auto logits = matmul(x, w) + bias;
+#ifdef WRONG
+    return mean(binary_cross_entropy(targets, logits));
+#else
+    return mean(binary_cross_entropy(logits, targets));
+#endif
+  }
+};
+constexpr auto& p =
+    plan<Training<Model, Sgd, Tensor<float, Shape<16 / data, 8>>, Tensor<float, Shape<16 / data, 4>>>, Mesh{data = 2}>;
