@@ -1,5 +1,6 @@
 """Peers of one benchmark: jobs that wait asleep for their turn, what they compute compared before anything is timed, and rows of their times."""
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -30,7 +31,7 @@ class Peer:
 
     def line(self):
         while line := self.process.stdout.readline():
-            if len(line.split()) <= 2:  # gloo greets in sentences
+            if re.fullmatch(r"ready|([a-z]\w* )?[-+.\d][-+.\de]*", line.strip()):  # gloo greets, several ranks in one line or none
                 return line.strip()
         raise Failed(f"'{self.name}' ended with {self.process.wait()} before its time")
 
