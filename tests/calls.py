@@ -192,12 +192,14 @@ REFUSED = [
     ("step.output(0);", OF_EXECUTOR),
     ('e.input("x", x);', UNNAMED),
     ('step.executor().input(std::string("y"), y);', UNNAMED),
+    ('e.input("x", {1.0F, 2.0F});', UNNAMED),
     ('Checkpoints made(world, "folder"); made.load(step);', RESUMES),
     ('Checkpoints made(world, "folder"); made.save(1, step);', OF_WHAT),
     ('Checkpoints made(world, "folder"); made.save(parameters, 1);', OF_WHAT),
     ('Checkpoints made(world, "folder"); if (auto r = made.resume(step)) r.step = 1;', STEP_OF),
     ("auto made = [](Update& u) { u.replace(operation::add, u.parameter(), u.gradient(), {\"learning_rate\"}); };", REPLACED),
     ("auto made = [](Update& u) { u.replace(operation::add, u.parameter(), {u.gradient()}); };", REPLACED),
+    ("auto made = [](Update& u) { u.replace(operation::add, {u.parameter()}, u.gradient()); };", REPLACED),
     ("constexpr auto& made = parallel::plan<Step, two>; static_assert(made.forward.all_reduce(data) == 1);", QUESTION),
     ("constexpr auto& made = parallel::plan<Step, two>; static_assert(made.memory(Use::activations) < 4096);", USE),
     ("using Made = Tensor<float, Shape<32 / (data, tensor), 4>>; Made made;", EXTENT),
@@ -243,6 +245,7 @@ BY_MPI = [
     ("run_mpi();", PROCESSES),
 ]
 ACCEPTED = [
+    "enum { rows, columns }; constexpr std::size_t last = 1; auto q = eager.tensor<float, Shape<4, 2>>(x); auto made = mean<columns>(q) + max<last>(q) + sum<1>(q);",
     "Executor<Threads, Cpu> made(plan, world, parameters); made(x, y);",
     "Executor<Threads, Cpu> made(plan, world, parameters); made.input(0, {1.0F, 2.0F}); made.input(1, y); std::ostringstream() << plan << *plan;",
     "Executor<Threads, Cpu> made(plan.get(), world, parameters, Cpu{}, &e, {}, {}, false);",

@@ -81,9 +81,12 @@ TEST_CASE(".npy") {
   CHECK(refused("text.npy").find("its elements are '<U2'") != std::string::npos);
   CHECK(said(files::fixture("f4.npy"), [&] { read_npy(files::fixture("f4.npy")).as<double>(); }).sentence ==
         ": its elements are F32, but F64 was asked for; ask for what the file has, and convert");
-  CHECK(said(folder / "file", [&] {
-          write_npy(folder / "file", {2, 2}, std::vector<float>(3));
-        }).code == exit_code::bad_data);
+  const auto unequal = said(folder / "file", [&] { write_npy(folder / "file", {2, 2}, std::vector<float>(3)); });
+  CHECK(unequal.code == exit_code::bad_data);
+  CHECK(unequal.sentence ==
+        ": the shape that is to be written is [2, 2], but 3 elements were given; give as many as it has");
+  CHECK(said("a", [&] { write_npy("", {1}, std::vector<float>(1)); }).sentence ==
+        " file without a name cannot be written: No such file or directory");
 
   const auto with = [&](const std::string& header, std::size_t behind) {
     std::string bytes("\x93NUMPY\1\0", 8);

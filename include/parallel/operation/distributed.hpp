@@ -330,6 +330,8 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
     if (of != nullptr) of->mistaken = true;
     return *this;
   }
+  /// The same of a value that is const, to which also one of its own type cannot be assigned. (No `auto`: std::tuple
+  /// asks whether it is there.)
   template <class Y>
   requires requires { Y::type.layout; }
   constexpr const Traced& operator=(const Y&) const {

@@ -274,8 +274,6 @@ template <Distributed X, class... More>
 constexpr auto einsum(const char*, const X&, const More&...) {
   return called_otherwise<figure::called::einsum, X>();
 }
-template <class T, Distributed X>
-requires(is_element_type<T>) constexpr auto to(const X&, Here = {}) { return mistaken<Reason::no_placement, X>(); }
 template <const Axis&... axes, Distributed X, class... More>
 requires(sizeof...(axes) > 0) constexpr auto to(const X&, const More&...) {
   return mistaken<Reason::no_placement, X>();

@@ -75,18 +75,22 @@ struct Moving {
 /// on every other axis.
 template <class... Placed, Distributed X>
 constexpr auto to(const X& x, Here here = {}) {
-  using Types = internals::spelling::Moving<X, Placed...>;
-  using accepted [[maybe_unused]] = internals::checked<Types>;
-  using Result = internals::traced_t<Types>;
-  if constexpr (Types::value.kind == Kind::refused) {
-    return Result{};
+  if constexpr ((internals::is_element_type<Placed> || ...)) {
+    return internals::mistaken<Reason::no_placement, X>();
   } else {
-    internals::Applications* program = x.program();
-    if (!notes(program)) return Result{program, -1};
-    return Result{program, program->add({.what = internals::Application::What::move,
-                                         .operands = {x.enter(*program)},
-                                         .type = &Types::value.results[0],
-                                         .where = here})};
+    using Types = internals::spelling::Moving<X, Placed...>;
+    using accepted [[maybe_unused]] = internals::checked<Types>;
+    using Result = internals::traced_t<Types>;
+    if constexpr (Types::value.kind == Kind::refused) {
+      return Result{};
+    } else {
+      internals::Applications* program = x.program();
+      if (!notes(program)) return Result{program, -1};
+      return Result{program, program->add({.what = internals::Application::What::move,
+                                           .operands = {x.enter(*program)},
+                                           .type = &Types::value.results[0],
+                                           .where = here})};
+    }
   }
 }
 

@@ -65,8 +65,8 @@ constexpr bool normalized_twice(const GraphView& g, const Node& loss) {
       maker.operation == &operation::normalized_exponential && maker.ints[0] == g.value(logits).type.layout.rank() - 1;
   return classes ? softmax : maker.operation == &operation::sigmoid;
 }
-/// A loss of logits that are given, and of targets that are what a product, and maybe a bias, makes: as it comes, without
-/// a sigmoid.
+/// A loss of logits that are given, and of targets that are what a product, and maybe a bias, makes: as it comes,
+/// without a sigmoid.
 constexpr bool swapped_target(const GraphView& g, const Node& n) {
   if (n.operation != &operation::binary_cross_entropy) return false;
   const Node& targets = source(g, n.operands[1]);

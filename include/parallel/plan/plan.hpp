@@ -77,7 +77,8 @@ struct Communication {
   constexpr bool meant(const CollectiveRow& which, const Node& node) const {
     return meant(which, node, sending_axes(node.transition.axes, mesh));
   }
-  /// An axis that is asked about and none of this plan's: neither the mesh has it nor the program names it; null: all are.
+  /// An axis that is asked about and none of this plan's: neither the mesh has it nor the program names it; null: all
+  /// are.
   constexpr const Axis* foreign(const CollectiveRow& row) const {
     for (const Axis* a : row.axes)
       if (!mesh.has(a) && a->text() != axes::host.text() && !graph.nodes.empty() && !names(graph, a)) return a;

@@ -10,8 +10,8 @@
 namespace parallel::internals {
 
 /// A token with the probability softmax(logits / temperature), drawn by counter: (seed, position) gives the same token
-/// everywhere; at temperature 0, or of infinite logits, the first of the likeliest. -1 where a logit is no number. Throws
-/// Misuse for no logits and for a temperature that is none.
+/// everywhere; at temperature 0, or of infinite logits, the first of the likeliest. -1 where a logit is no number.
+/// Throws Misuse for no logits and for a temperature that is none.
 template <class T>
 int sample_token(const T* logits, int vocabulary, double temperature, std::uint64_t seed, std::uint64_t position) {
   if (logits == nullptr || vocabulary < 1)
