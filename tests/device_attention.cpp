@@ -248,6 +248,41 @@ TEST_CASE_TEMPLATE("a query sees the keys of its own document", T, ELEMENTS) {
         d.template check_joined<T>(3, relative<T>);
       }
 }
+TEST_CASE_TEMPLATE("softmax goes on over more keys than are scored at once, whatever some of them are", T, ELEMENTS) {
+  enum { all, masked, packed };
+  for (const int sees : {all, masked, packed})
+    for (const bool causal : {false, true})
+      for (const double dropped : {0.0, 0.3}) {
+        Definition d = definition<T>({2, 67, 450, 1, 1, 4, 4});
+        d.causal = d.positioned = causal;
+        d.position = 380;
+        d.dropped = dropped;
+        d.masked = sees == masked;
+        d.packed = sees == packed;
+        each_index(d.k.sizes, [&](const Sizes& i) { d.k(i) *= (1 + static_cast<double>(i[1]) / 100) / 2; });
+        d.k = rounded<T>(d.k);
+        d.seen = Numbers({2, 450});  // of the first some of the last block alone, of the second some of the first
+        for (std::int64_t j = 0; j < 450; ++j) d.seen({j < 400 ? 1 : 0, j}) = j > 370 && j % 2 == 0;
+        d.documents = whole_numbers({2, 450}, 6, 2);  // of queries, the first 67
+        for (std::int64_t j = 67; j < 440; ++j) d.documents({0, j}) = 5;
+        d.compute();
+        for (const int dim : {0, 1}) d.template check<T>(split(d.q.sizes, dim, 2), relative<T>);
+        d.template check_joined<T>(2, relative<T>);
+      }
+}
+TEST_CASE_TEMPLATE("queries come in larger blocks where keys are many", T, ELEMENTS) {
+  Definition d = definition<T>({1, 130, 4100, 1, 1, 4, 4});
+  d.compute();
+  d.template check<T>({all_of(d.q.sizes)}, relative<T>);
+}
+TEST_CASE_TEMPLATE("what is no number stays so, in whichever block of keys it is", T, ELEMENTS) {
+  for (const std::int64_t key : {0, 400, 899}) {
+    Definition d = definition<T>({1, 3, 900, 1, 1, 4, 4});
+    d.k({0, key, 0, 1}) = std::numeric_limits<double>::quiet_NaN();
+    d.compute();
+    d.template check<T>({all_of(d.q.sizes)}, relative<T>, false);
+  }
+}
 TEST_CASE_TEMPLATE("queries that stand at a position see what a cache holds up to it; outside, they give no number", T,
                    ELEMENTS) {
   for (const std::int64_t position : {0, 30, 66, 68, 100}) {

@@ -56,12 +56,11 @@ constexpr std::int64_t packing_of_product(Side m, Side n, Side k, std::int64_t e
                     k.part(most_depth, depth_unit), element);
 }
 
-/// Attention has so many rows of scores at a time; they stay in the second cache.
-inline constexpr std::int64_t most_queries = 64;
-constexpr std::int64_t queries_at_once(std::int64_t keys) {
-  const std::int64_t fit = 65536 / (keys > 1 ? keys : 1);
-  return fit < 16 ? 16 : fit > most_queries ? most_queries : fit;
-}
+/// Attention has the scores of so many queries and keys at a time, which stay in the second cache. More queries, and a
+/// head's keys are packed less often; fewer, and a causal one computes less that nobody sees.
+inline constexpr std::int64_t most_keys = most_depth, most_queries = 128;
+constexpr std::int64_t keys_at_once(std::int64_t keys) { return keys < most_keys ? keys : most_keys; }
+constexpr std::int64_t queries_at_once(std::int64_t keys) { return keys < 4096 ? most_queries / 2 : most_queries; }
 /// Elements of a row of scores: whole cache lines, so that each begins at one.
 constexpr std::int64_t room_of_scores(std::int64_t keys) { return whole(keys, 16); }
 /// A convolution unfolds so many elements of windows, at so many places, at a time.
@@ -107,9 +106,9 @@ constexpr Scratch scratch_of(const Extents& call) {
     if (first.rank() != 4 || call.operands.size() < 3 || call.operands[1].rank() != 4 || call.operands[2].rank() != 4)
       return s;
     const bool back = call.operation == operation::attention_derivative.name;
-    const std::int64_t all = call.operands[1].size[1], block = queries_at_once(all);
-    of(Purpose::scores) = (back ? 2 : 1) * block * room_of_scores(all) * element;
-    const Side some{block < first.size[1] ? block : first.size[1], true}, keys{all, true}, size{first.size[3]},
+    const std::int64_t all = call.operands[1].size[1], block = queries_at_once(all), key_block = keys_at_once(all);
+    of(Purpose::scores) = (back ? 2 : 1) * block * room_of_scores(key_block) * element;
+    const Side some{block < first.size[1] ? block : first.size[1], true}, keys{key_block, true}, size{first.size[3]},
         value_size{call.operands[2].size[3]};
     const Side forward[][3] = {{some, keys, size}, {some, value_size, keys}};
     const Side backward[][3] = {

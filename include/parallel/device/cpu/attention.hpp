@@ -1,5 +1,6 @@
-// Attention head by head, some rows of scores at a time: no tensor of all scores exists, and backward makes them again
-// from one number a row.
+// Attention head by head, some scores at a time, those of a block of queries and a block of keys: no tensor of all
+// scores exists, and backward makes them again from one number a row. Softmax goes on from block to block of keys
+// (FlashAttention, Dao et al. 2022).
 #pragma once
 #include <parallel/device/cpu/product.hpp>
 #include <parallel/device/cpu/random.hpp>
@@ -21,8 +22,9 @@ struct Heads {
   const int* const documents;          ///< of queries, [batch, queries]
   const Index position;                ///< of the first query of all ranks
   static constexpr Index most_rows = account::cpu::most_queries;
-  const Index block;  ///< queries at a time: their scores stay in the second cache
-  const Index room;   ///< elements of a row of scores: whole cache lines, so that each begins at one
+  const Index block;      ///< queries at a time
+  const Index key_block;  ///< and keys: their scores stay in the second cache
+  const Index room;       ///< elements of a row of scores: whole cache lines, so that each begins at one
   RandomStream stream{};
   const std::uint64_t dropped;
   const T growth;
@@ -46,7 +48,8 @@ struct Heads {
         documents(attending.packed ? call.operands[4].as<const int>() : nullptr),
         position(attending.positioned ? *call.operands[attending.scalars() - 1].as<const int>() : 0),
         block(account::cpu::queries_at_once(keys)),
-        room(account::cpu::room_of_scores(keys)),
+        key_block(account::cpu::keys_at_once(keys)),
+        room(account::cpu::room_of_scores(key_block)),
         dropped(dropped_below(call.reals[1])),
         growth(static_cast<T>(1 / (1 - call.reals[1]))) {
     if (dropped > 0) stream = StreamOf(call, attending.scalars(), {call.ints[3], call.ints[4], call.ints[5]}).get();
@@ -96,6 +99,17 @@ struct Heads {
     return attending.positioned && (stands < 0 || stands >= k.whole[1]);
   }
 
+  /// Calls body(keys, whether they are the first) for every block of the keys that a block of queries sees, at least
+  /// once. Blocks begin at the same keys whatever the queries are, so that their bits are the same, too.
+  template <class Body>
+  void each_block(const Range& all, Body body) const {
+    Range part = all;
+    do {
+      part.end = std::min((part.begin / key_block + 1) * key_block, all.end);
+      body(part, part.begin == all.begin);
+      part.begin = part.end;
+    } while (part.begin < all.end);
+  }
   /// Calls body(b, head, first row, count) for every block of queries.
   template <class Body>
   void each(Body body) const {
@@ -143,30 +157,39 @@ struct Heads {
 /// no key, the lowest number.
 template <class T>
 void attention(const Call& call) {
+  constexpr T none = -std::numeric_limits<T>::infinity();
   const Heads<T> at(call);
   T *out = call.results[0].as<T>(), *statistic = call.results[1].as<T>();
   T* p = scratch<Purpose::scores, T>(static_cast<std::size_t>(at.block * at.room));
   at.each([&](Index b, Index head, Index row, Index count) {
-    const auto range = at.seen_by(b, row, count);
-    const Index all = range.size();
-    const Matrix<const T> scores = at.scores(p, b, head, row, count, range);
-    T sums[Heads<T>::most_rows];
-    for (Index i = 0; i < count; ++i) {
-      T* const own = p + i * at.room;
-      const Index visible = at.visible(range, row + i + 1);
-      T largest = visible > 0 ? largest_of(own, visible) : T{0};
-      if (largest == -std::numeric_limits<T>::infinity()) largest = 0;
-      at.exponentials(own, largest, visible, all);
-      sums[i] = sum_of(own, visible);
-      statistic[(b * at.queries + row + i) * at.heads + head] =
-          sums[i] > 0 ? largest + std::log(sums[i]) : std::numeric_limits<T>::lowest();
-      at.drop(own, b, head, row + i, range.begin, visible);
-    }
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
-    multiply<T>(count, at.value_size, all, 1, scores,
-                at.key_rows(at.v.template as<const T>(), b, range.begin, at.group_of(head), at.value_size), to);
+    T largest[Heads<T>::most_rows], sums[Heads<T>::most_rows];  // so far
+    std::fill_n(largest, count, none);
+    std::fill_n(sums, count, T{0});
+    at.each_block(at.seen_by(b, row, count), [&](const auto& range, bool first) {
+      const Matrix<const T> scores = at.scores(p, b, head, row, count, range);
+      for (Index i = 0; i < count; ++i) {
+        T* const own = p + i * at.room;
+        const Index visible = at.visible(range, row + i + 1);
+        const T before = largest[i], here = largest_of(own, visible);
+        if (here > before) {
+          largest[i] = here;
+          const T share = std::exp(before - here);
+          sums[i] *= share;
+          if (!first) multiply_by(to.data + i * to.stride, share, at.value_size);
+        }
+        at.exponentials(own, largest[i] == none ? T{0} : largest[i], visible, range.size());
+        sums[i] += sum_of(own, visible);
+        at.drop(own, b, head, row + i, range.begin, visible);
+      }
+      multiply<T>(count, at.value_size, range.size(), 1, scores,
+                  at.key_rows(at.v.template as<const T>(), b, range.begin, at.group_of(head), at.value_size), to,
+                  !first);
+    });
     for (Index i = 0; i < count; ++i) {
       T* const own = to.data + i * to.stride;
+      statistic[(b * at.queries + row + i) * at.heads + head] =
+          sums[i] > 0 ? largest[i] + std::log(sums[i]) : std::numeric_limits<T>::lowest();
       if (at.stands_outside(row + i))
         std::fill_n(own, at.value_size, std::numeric_limits<T>::quiet_NaN());
       else
@@ -206,38 +229,41 @@ void attention_gradient(const Call& call) {
   T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(2 * at.block * at.room));
   T* const ds = p + at.block * at.room;
   at.each([&](Index b, Index head, Index row, Index count) {
-    const auto range = at.seen_by(b, row, count);
-    const Index all = range.size(), group = at.group_of(head);
-    at.scores(p, b, head, row, count, range);
-    for (Index i = 0; i < count; ++i)
-      at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head],
-                      at.visible(range, row + i + 1), all);
+    const Index group = at.group_of(head);
     const auto cotangent = at.query_rows(g, b, row, head, at.value_size),
                result = at.query_rows(out, b, row, head, at.value_size);
-    T* kept = p;  // probabilities as they met the values
-    if (at.dropped > 0) {
-      kept = ds;
-      for (Index i = 0; i < count; ++i) {
-        std::copy_n(p + i * at.room, all, ds + i * at.room);
-        at.drop(ds + i * at.room, b, head, row + i, range.begin, all);
+    T inner[Heads<T>::most_rows];
+    for (Index i = 0; i < count; ++i)
+      inner[i] = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
+    at.each_block(at.seen_by(b, row, count), [&](const auto& range, bool first) {
+      const Index all = range.size();
+      at.scores(p, b, head, row, count, range);
+      for (Index i = 0; i < count; ++i)
+        at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head],
+                        at.visible(range, row + i + 1), all);
+      T* kept = p;  // probabilities as they met the values
+      if (at.dropped > 0) {
+        kept = ds;
+        for (Index i = 0; i < count; ++i) {
+          std::copy_n(p + i * at.room, all, ds + i * at.room);
+          at.drop(ds + i * at.room, b, head, row + i, range.begin, all);
+        }
       }
-    }
-    multiply<T>(all, at.value_size, count, 1, {kept, at.room, true}, cotangent,
-                at.key_rows(dv, b, range.begin, group, at.value_size), true);
-    multiply<T>(count, all, at.value_size, 1, cotangent,
-                at.key_rows(at.v.template as<const T>(), b, range.begin, group, at.value_size, true), {ds, at.room});
-    for (Index i = 0; i < count; ++i) {
-      at.drop(ds + i * at.room, b, head, row + i, range.begin, all);
-      const T inner =
-          inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
-      probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner, all);
-    }
-    multiply<T>(count, at.size, all, at.factor, {ds, at.room},
-                at.key_rows(at.k.template as<const T>(), b, range.begin, group, at.size),
-                at.query_rows(dq, b, row, head, at.size));
-    multiply<T>(all, at.size, count, at.factor, {ds, at.room, true},
-                at.query_rows(at.q.template as<const T>(), b, row, head, at.size),
-                at.key_rows(dk, b, range.begin, group, at.size), true);
+      multiply<T>(all, at.value_size, count, 1, {kept, at.room, true}, cotangent,
+                  at.key_rows(dv, b, range.begin, group, at.value_size), true);
+      multiply<T>(count, all, at.value_size, 1, cotangent,
+                  at.key_rows(at.v.template as<const T>(), b, range.begin, group, at.value_size, true), {ds, at.room});
+      for (Index i = 0; i < count; ++i) {
+        at.drop(ds + i * at.room, b, head, row + i, range.begin, all);
+        probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner[i], all);
+      }
+      multiply<T>(count, at.size, all, at.factor, {ds, at.room},
+                  at.key_rows(at.k.template as<const T>(), b, range.begin, group, at.size),
+                  at.query_rows(dq, b, row, head, at.size), !first);
+      multiply<T>(all, at.size, count, at.factor, {ds, at.room, true},
+                  at.query_rows(at.q.template as<const T>(), b, row, head, at.size),
+                  at.key_rows(dk, b, range.begin, group, at.size), true);
+    });
   });
 }
 
