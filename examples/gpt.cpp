@@ -107,7 +107,7 @@ static_assert(expected.backward.sent(data) <= 2 << 20);
 struct Options {
   Mesh mesh{data = 2, tensor = 2};
   std::string text, record, folder, samples_from = "This ";
-  int steps = 1000, warmup = 100, sample = 400;
+  int steps = 1000, warmup = 100, sample = 400, threads = 1;
   double rate = 2e-3;
   std::uint64_t seed = 1;
 };
@@ -209,6 +209,7 @@ int main(int argc, char** argv) {
     arguments.text("--folder", options.folder, "of checkpoints, one each 100 steps; by default none are kept");
     arguments.text("--record", options.record,
                    "writes FILE.RANK: what happened in the first steps, for tools/plan --run");
+    arguments.number("--threads", options.threads, "that compute a rank's operations together", 1, 1024);
     arguments.flag("--mpi", mpi, "ranks are the processes of mpirun instead of threads");
     arguments.flag("--gpu", gpu, "on the first GPU, which the ranks share");
     if (!arguments.read(argc, argv)) return exit_code::done;
@@ -225,11 +226,13 @@ int main(int argc, char** argv) {
 #endif
     }
     if (!mpi) {
-      run_threads(options.mesh.ranks(), [&](Threads& world) { train(world, Cpu{}, options, text); });
+      run_threads(options.mesh.ranks(),
+                  [&](Threads& world) { train(world, Cpu{.threads = options.threads}, options, text); });
       return exit_code::done;
     }
 #if defined(WITH_MPI)
-    run_mpi([&](Mpi& world) { train(world, Cpu{}, options, text); }, {.ranks = options.mesh.ranks()});
+    run_mpi([&](Mpi& world) { train(world, Cpu{.threads = options.threads}, options, text); },
+            {.ranks = options.mesh.ranks()});
     return exit_code::done;
 #else
     throw Failure("this build has no MPI; install libboost-mpi-dev and configure again, or leave --mpi away", exit_code::unavailable);

@@ -102,7 +102,7 @@ std::set<std::string, std::less<>> measured;
 template <How how>
 class Measured : public CpuDouble {
  public:
-  static void reserve(const account::Scratch&) {}  // so that it shows what each kernel takes
+  static void make_ready(const account::Scratch&) {}  // so that it shows what each kernel takes
   Kernel kernel(const Operation& operation, Call& call) const {
     const Kernel found = CpuDouble::kernel(operation, call);
     if (found == nullptr) return nullptr;
@@ -121,12 +121,16 @@ class Measured : public CpuDouble {
   FusedKernel fused(std::span<Call> calls) const {
     const FusedKernel found = CpuDouble::fused(calls);
     if (!found) return {};
-    calls[0].context = &contexts_->emplace_back(Context{nullptr, found, nullptr, names_of(calls), stated_of(calls)});
+    calls[0].context =
+        &contexts_->emplace_back(Context{nullptr, found, calls[0].context, names_of(calls), stated_of(calls)});
     const std::lock_guard hold(lock);
     for (const Call& call : calls) measured.emplace(call.operation->name);
     return {[](std::span<const Call> all) {
       const auto& kept = *static_cast<const Context*>(all[0].context);
-      measure(kept, [&] { kept.fused.compute(all); });
+      std::array<Call, longest_fusion> inner;
+      std::copy(all.begin(), all.end(), inner.begin());
+      inner[0].context = kept.context;
+      measure(kept, [&] { kept.fused.compute(std::span(inner).first(all.size())); });
     }};
   }
 
@@ -156,7 +160,7 @@ class Measured : public CpuDouble {
 
 /// The same, with what a plan reserves.
 struct Reserved : Measured<How::together> {
-  static void reserve(const account::Scratch& scratch) { CpuDouble::reserve(scratch); }
+  static void make_ready(const account::Scratch& scratch) { cpu::reserve(scratch); }
 };
 
 /// Runs a program's plan twice on every rank of a mesh; `after(executor)` on each of them.

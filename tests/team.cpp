@@ -1,14 +1,21 @@
 // Threads that compute one call together give the bits of one thread, whatever their number and the call's length.
 #include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
 
 #include <doctest/doctest.h>
 
 #include <parallel/communicator/threads.hpp>
+#include <parallel/cost/machine.hpp>
 #include <parallel/device/cpu.hpp>
+#include <parallel/device/cpu/matmul.hpp>
 #include <parallel/device/cpu/team.hpp>
+#include <parallel/meta/product_library.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
 
+#include "device.hpp"
 #include "program.hpp"
 
 using namespace parallel;
@@ -68,6 +75,134 @@ TEST_CASE("an update by several threads") {
       CAPTURE(threads);
       CHECK(stepped(n, threads) == alone);
     }
+  }
+}
+
+namespace {
+
+/// All results of a call, as so many threads compute it.
+template <class T>
+std::vector<std::vector<double>> computed(Run<T> run, const Operation& operation, int threads) {
+  CpuOf<T> device{.threads = threads};
+  device.make_ready({});
+  run.call().operation = &operation;
+  run.run([&](Call& call) {
+    call.kernel = device.kernel(operation, call);
+    REQUIRE(bool(call.kernel));
+    device.compute({{&call, 1}});
+  });
+  std::vector<std::vector<double>> all;
+  for (int r = 0; r < run.call().results.size(); ++r) all.push_back(run.get(r).values);
+  return all;
+}
+/// `make` gives a call anew for every number of threads.
+template <class T, class Make>
+void check_threads(const Operation& operation, Make make) {
+  const auto alone = computed<T>(make(), operation, 1);
+  for (const int threads : {2, 3, 5}) {
+    CAPTURE(operation.name);
+    CAPTURE(threads);
+    CHECK(computed<T>(make(), operation, threads) == alone);
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("products by several threads", T, float, double) {
+  struct Case {
+    std::int64_t batch, m, n, k;
+  };
+  if (product_library() == "Eigen")  // whose sums do not depend on how many rows a product has
+    for (const Case& c : {Case{1, 130, 149, 120}, Case{1, 149, 130, 120}, Case{1, 16, 401, 330}, Case{1, 401, 18, 300},
+                          Case{1, 150, 49, 401}, Case{7, 60, 90, 60}, Case{2, 200, 70, 80}})
+      for (const int left : {0, 1})
+        for (const int right : {0, 1}) {
+          const Numbers x = normal_numbers({c.batch, left ? c.k : c.m, left ? c.m : c.k}, 1),
+                        w = normal_numbers({c.batch, right ? c.n : c.k, right ? c.k : c.n}, 2);
+          check_threads<T>(operation::matmul, [&] {
+            Run<T> run;
+            run.operand(x).operand(w).template result<T>({c.batch, c.m, c.n});
+            run.ints(operation::Product(1, left, right, 1));
+            return run;
+          });
+        }
+}
+TEST_CASE("what finishes a product by several threads is told each place once, by all of them") {
+  cpu::Team team(3);
+  const std::vector<float> x = program::numbers<float>(500 * 400, 1), w = program::numbers<float>(400 * 500, 2);
+  std::vector<float> y(500 * 500);
+  struct Told {
+    std::mutex mutex{};
+    std::set<std::thread::id> threads{};
+    std::vector<int> times{};
+    std::int64_t n = 0;
+  } static told;
+  for (const std::int64_t m : {std::int64_t{100}, std::int64_t{500}}) {
+    const std::int64_t n = 600 - m;
+    told.times.assign(static_cast<std::size_t>(m * n), 0);
+    told.threads.clear();
+    told.n = n;
+    const Call none{};
+    const cpu::Finish finish{[](const Call&, const cpu::Tile& tile) {
+                               const std::lock_guard hold(told.mutex);
+                               told.threads.insert(std::this_thread::get_id());
+                               for (std::int64_t i = tile.row; i < tile.row + tile.rows; ++i)
+                                 for (std::int64_t j = tile.column; j < tile.column + tile.columns; ++j)
+                                   ++told.times[static_cast<std::size_t>(i * told.n + j)];
+                             },
+                             &none};
+    cpu::multiply<float>(&team, m, n, 400, {x.data(), 400}, {w.data(), n}, {y.data(), n}, finish);
+    CHECK(told.times == std::vector<int>(static_cast<std::size_t>(m * n), 1));
+    CHECK(told.threads.size() == 3);
+  }
+}
+TEST_CASE_TEMPLATE("attention and its gradient by several threads", T, float, double) {
+  for (const bool causal : {false, true})
+    for (const double dropped : {0.0, 0.3}) {
+      const auto make = [&](bool back) {
+        const Sizes queries{1, 90, 6, 12}, keys{1, 400, 3, 12}, rows{1, 90, 6};
+        Run<T> run;
+        run.operand(normal_numbers(queries, 1)).operand(normal_numbers(keys, 2)).operand(normal_numbers(keys, 3));
+        if (back) run.operand(normal_numbers(queries, 4)).operand(normal_numbers(rows, 5, 0.1, 6));
+        if (back) run.operand(normal_numbers(queries, 6));
+        if (dropped > 0 && !back) run.scalars({7, 5});
+        const bool drops = dropped > 0 && !back;
+        run.ints(drops ? Ints{causal, 0, 0, 0, 1, 3} : Ints{causal, 0, 0}).reals(0.3, drops ? dropped : 0);
+        run.within(2, 4).result(queries);
+        if (back)
+          run.result(keys).result(keys);
+        else
+          run.result(rows);
+        return run;
+      };
+      check_threads<T>(operation::attention, [&] { return make(false); });
+      check_threads<T>(operation::attention_derivative, [&] { return make(true); });
+    }
+}
+TEST_CASE_TEMPLATE("what goes element by element, by several threads", T, float, double) {
+  const Sizes sizes{3, 41, 333};
+  const auto made = [&](const Sizes* second) {
+    Run<T> run;
+    run.operand(normal_numbers(sizes, 1));
+    if (second != nullptr) run.operand(normal_numbers(*second, 2));
+    run.result(sizes);
+    return run;
+  };
+  for (const Operation* o : {&operation::gelu, &operation::exp, &operation::tanh, &operation::square})
+    check_threads<T>(*o, [&] { return made(nullptr); });
+  for (const Operation* o : {&operation::add, &operation::multiply, &operation::divide})
+    for (const Sizes& second : {sizes, Sizes{333}, Sizes{41, 1}, Sizes{3, 1, 1}})
+      check_threads<T>(*o, [&] { return made(&second); });
+}
+TEST_CASE("what a thread of a team throws is thrown by the call") {
+  for (int thrower = 0; thrower < 3; ++thrower) {
+    cpu::Team team(3);
+    for (int round = 0; round < 3; ++round)
+      CHECK_THROWS_WITH_AS(team.each([&](int i) {
+        if (i == thrower) throw std::runtime_error("broken");
+      }),
+                           "broken", std::runtime_error);
+    team.each([](int) {});  // and it works on
   }
 }
 TEST_CASE("each part is asked for once, and all threads come back") {
@@ -142,4 +277,65 @@ TEST_CASE("an optimizer of one's own is shared among the threads of the host, wh
     CHECK(own::losses(threads) == alone);
     CHECK(own::lengths == std::vector<std::int64_t>(static_cast<std::size_t>(4 * threads), 128 * 128 / threads));
   }
+}
+
+namespace {
+
+struct Perceptron {
+  Parameter<float, Shape<96, 256>> up{normal(0.1)};
+  Parameter<float, Shape<256>> up_bias{zeros};
+  Parameter<float, Shape<256, 96>> down{normal(0.1)};
+  Parameter<float, Shape<96>> down_bias{zeros};
+  constexpr auto operator()(Distributed auto x) const {
+    auto y = matmul(gelu(matmul(x, up) + up_bias), down) + down_bias;
+    return mean(square(y - x));
+  }
+};
+/// Losses and norms of some steps.
+std::vector<double> trained(const Mesh& mesh, int threads) {
+  const OwnedPlan plan = derive<Training<Perceptron, AdamW, Tensor<float, Shape<256, 96>, On<data, Split<0>>>>>(mesh);
+  std::vector<double> seen;
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 1);
+    Trainer<Threads, Cpu> trainer(plan, world, parameters, {.clip_norm = 1}, 1, Cpu{.threads = threads});
+    trainer.executor().input(0, program::numbers<float>(256 * 96, 1));
+    for (int step = 0; step < 3; ++step) {
+      const auto result = trainer.step(0.01);
+      if (world.rank() == 0) seen.insert(seen.end(), {result.loss, result.gradient_norm});
+    }
+  });
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("a training whose ranks have several threads is the one whose ranks have one, bit for bit") {
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+    const std::vector<double> alone = trained(mesh, 1);
+    CHECK(alone.front() > alone[4]);
+    for (const int threads : {2, 3}) CHECK(trained(mesh, threads) == alone);
+  }
+}
+TEST_CASE("no threads are refused before the first step") {
+  for (const int threads : {0, -1})
+    CHECK_THROWS_WITH_AS(
+        trained(Mesh{data = 1}, threads),
+        ("a Cpu of " + std::to_string(threads) + " threads computes nothing; a rank has one, or more").c_str(),
+        Failure);
+}
+TEST_CASE("a machine whose ranks have several threads multiplies at the rates of as many cores") {
+  Machine machine;
+  for (const int ranks : {1, 2, 4}) {
+    Rates r{.ranks = ranks, .memory_bandwidth = 100.0 / ranks};
+    r.products[0] = 10 - ranks;
+    machine.rates.push_back(r);
+  }
+  const Machine two = machine.with_threads(2);
+  REQUIRE(two.rates.size() == 2);
+  CHECK(two.with(1).products[0] == 16);
+  CHECK(two.with(1).memory_bandwidth == 50);
+  CHECK(two.with(2).products[0] == 12);
+  CHECK(machine.with_threads(1) == machine);
+  CHECK_THROWS_AS(static_cast<void>(machine.with_threads(3)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(machine.with_threads(0)), std::invalid_argument);
 }

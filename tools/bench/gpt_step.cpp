@@ -1,7 +1,7 @@
 // Training steps of a GPT: forward, backward, AdamW, in floats; ranks are threads. Milliseconds, share of the FMA peak,
 // and where the time goes.
 //
-//   gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes] [--fusing]
+//   gpt_step [--model A|C] [--ranks N] [--steps N] [--threads N] [--profile] [--shapes] [--fusing]
 //
 // --fusing runs steps on one rank by turns with operations fused, as planned, and each on its own; time in which others
 // had the core is left out. GFLOP/s count 6 N operations a token (N: parameters, the tied head once), attention not
@@ -20,7 +20,7 @@ namespace bench {
 
 struct Options {
   std::string model;
-  int ranks = 0, steps = 5;
+  int ranks = 0, steps = 5, threads = 1;
   bool profile = false, shapes = false, fusing = false;
 };
 
@@ -54,15 +54,18 @@ struct Seen {
   double loss = 0;
 };
 template <class Size, Communicator World, class Device>
-Seen steps(const Plan& plan, World& world, Parameters& parameters, int count) {
-  Trainer<World, Device> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1);
+Seen steps(const Plan& plan, World& world, Parameters& parameters, const Options& options) {
+  Device device;
+  device.threads = options.threads;
+  Trainer<World, Device> trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1,
+                                 device);
   trainer.executor().input(0, random_tokens<Size>(0));
   trainer.executor().input(1, random_tokens<Size>(1));
   Seen seen;
   trainer.step(1e-4);
   seen.first = Clock::now();
   Costs::clear();
-  for (int step = 0; step < count; ++step) {
+  for (int step = 0; step < options.steps; ++step) {
     world.barrier();
     seen.times.push_back(seconds([&] {
       seen.loss = trainer.step(1e-4).loss;
@@ -74,7 +77,8 @@ Seen steps(const Plan& plan, World& world, Parameters& parameters, int count) {
 
 template <class Size, class Step = GptStep<Size>>
 void measure(const Mesh& mesh, const Options& options, const std::string& words = "") {
-  const std::string name = std::string(Size::name) + ", " + text(mesh) + words;
+  std::string name = std::string(Size::name) + ", " + text(mesh) + words;
+  if (options.threads > 1) name += ", " + std::to_string(options.threads) + " threads each";
   Peak peak;
   Costs::forget();
   const double before = memory_bandwidth(mesh.ranks());
@@ -84,11 +88,11 @@ void measure(const Mesh& mesh, const Options& options, const std::string& words 
   const OwnedPlan plan = derive<Step>(mesh);
   run_threads(mesh.ranks(), [&](Threads& world) {
     Parameters parameters(plan, world.rank(), 1);
-    const Seen plain = steps<Size, Threads, Cpu>(plan, world, parameters, options.steps);
+    const Seen plain = steps<Size, Threads, Cpu>(plan, world, parameters, options);
     if (world.rank() == 0) seen = plain;
     if (!options.profile) return;
     TimedWorld<Threads> timed_world(world.split(0, world.rank()));
-    const Seen timed = steps<Size, TimedWorld<Threads>, Timed<Cpu>>(plan, timed_world, parameters, options.steps);
+    const Seen timed = steps<Size, TimedWorld<Threads>, Timed<Cpu>>(plan, timed_world, parameters, options);
     if (world.rank() != 0) return;
     costs = options.shapes ? Costs::costs() : without_shapes(Costs::costs());
     double whole = 0, named = 0;
@@ -104,7 +108,7 @@ void measure(const Mesh& mesh, const Options& options, const std::string& words 
   const double first = std::chrono::duration<double>(seen.first - begin).count();
   row("gpt_step", name + ": from nothing to the end of the first step", first, "s");
   row("gpt_step", name + ": as 6 N tokens", per(flops / 1e9, seen.times), "GFLOP/s");
-  const double all_cores = peak.gflops() * mesh.ranks();
+  const double all_cores = peak.gflops() * mesh.ranks() * options.threads;
   row("gpt_step", name + ": share of the FMA peak, " + text(peak.gflops()) + " GFLOP/s a core",
       per(flops / 1e7 / all_cores, seen.times), "%");
   const double bandwidth = std::max(before, memory_bandwidth(mesh.ranks()));
@@ -187,10 +191,12 @@ int main(int argc, char** argv) {
       options.ranks = std::atoi(argv[++i]);
     else if (more && std::strcmp(argv[i], "--steps") == 0)
       options.steps = std::atoi(argv[++i]);
+    else if (more && std::strcmp(argv[i], "--threads") == 0)
+      options.threads = std::atoi(argv[++i]);
     else
       return std::fprintf(
                  stderr,
-                 "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--profile] [--shapes] [--fusing]\n",
+                 "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--threads N] [--profile] [--shapes] [--fusing]\n",
                  argv[i]),
              2;
   }

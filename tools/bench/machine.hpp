@@ -33,7 +33,7 @@ void layer(std::vector<Probe>& all, const std::string& name, std::int64_t rows, 
 
 /// Scores that causal attention computes, whole blocks of queries.
 inline double computed_scores(std::int64_t batch, std::int64_t context, std::int64_t heads) {
-  const std::int64_t block = std::min<std::int64_t>(context, cpu::Heads<float>::most_rows);
+  const std::int64_t block = std::min<std::int64_t>(context, account::cpu::queries_at_once(context));
   return 0.5 * static_cast<double>(batch * heads * context * (context + block));
 }
 inline void attention(std::vector<Probe>& all, std::int64_t batch, std::int64_t context, std::int64_t heads,
@@ -178,7 +178,7 @@ inline double measure_launch(int rounds) {
 inline Machine measure_machine(int ranks, int rounds, bool doubles = true) {
   Machine m;
   m.launch = measure_launch(rounds);
-  m.attention_block = cpu::Heads<float>::most_rows;
+  m.attention_block = static_cast<int>(account::cpu::queries_at_once(1024));
   m.write_allocates = true;
   for (int n = 1; n < ranks; n *= 2) m.rates.push_back(measure_rates(n, rounds, doubles));
   m.rates.push_back(measure_rates(ranks, rounds, doubles));

@@ -108,7 +108,7 @@ void measure(const std::vector<Case>& cases, double launch, int rounds, bool sli
   });
   Machine machine;
   machine.launch = launch;
-  machine.attention_block = cpu::Heads<float>::most_rows;
+  machine.attention_block = static_cast<int>(account::cpu::queries_at_once(1024));
   machine.write_allocates = true;
   machine.rates.push_back(rates_of(found, ranks, false));
   for (const Case& c : cases) {

@@ -99,8 +99,11 @@ inline Failure nothing_planned(const object::Found& found, const Asked& asked, b
 
 /// Every program that is asked for on every mesh that is.
 inline std::vector<Answer> answers(const object::Found& found, const Asked& asked) {
+  if (asked.threads > 1 && asked.machine.empty())
+    throw Failure("--threads changes prices alone; say --machine with a file that tools/machine wrote",
+                  exit_code::usage);
   std::optional<Machine> machine;
-  if (!asked.machine.empty()) machine = machine_named_or_file(asked.machine);
+  if (!asked.machine.empty()) machine = machine_named_or_file(asked.machine).with_threads(asked.threads);
   const std::vector<Kept> kept = kept_meshes(asked);
   std::vector<std::string> names;
   for (const auto& program : found.programs) names.push_back(program->name);

@@ -20,6 +20,7 @@ struct Asked {
   std::string output{};  ///< empty: the standard output
   enum class Format { text, json, dot, timeline, html } format = Format::text;
   int stage = -1;       ///< -1: not said
+  int threads = 1;      ///< that compute a rank's operations together
   std::string tried{};  ///< annotations as which the source is compiled (program/tried.hpp)
   bool why_memory = false, schedule = false, schedule_svg = false;
   bool times = false;  ///< of a run

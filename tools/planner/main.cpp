@@ -105,6 +105,9 @@ int main(int argc, char** argv) {
       ->check(stage_number);
   app.add_option("--program", asked.program, "Only programs whose name is this, or has it in it");
   app.add_option("--machine", asked.machine, "Prices: a published machine's name, or a file that tools/machine wrote");
+  app.add_option("--threads", asked.threads,
+                 "With --machine: threads that compute each rank's operations together, Cpu{.threads = 2}")
+      ->check(CLI::PositiveNumber);
   app.add_option("-o,--output", asked.output, "Writes there instead of to the standard output");
 
   const std::vector<std::tuple<std::string, Asked::Format, std::string>> formats{

@@ -52,8 +52,10 @@ struct Side {
 /// A product [m, k] times [k, n] packs a tile of its right operand and some rows of its left one.
 constexpr std::int64_t packing_of_product(Side m, Side n, Side k, std::int64_t element) {
   if (m.n == 0 || n.n == 0 || k.n == 0) return 0;
-  return packing_of(m.part(most_rows(element), row_unit), n.part(most_columns(element), column_unit(element)),
-                    k.part(most_depth, depth_unit), element);
+  const auto at_most = [](std::int64_t part, std::int64_t all) { return part < all ? part : all; };
+  return packing_of(at_most(m.part(most_rows(element), row_unit), m.n),
+                    at_most(n.part(most_columns(element), column_unit(element)), n.n), k.part(most_depth, depth_unit),
+                    element);
 }
 
 /// Attention has the scores of so many queries and keys at a time, which stay in the second cache. More queries, and a

@@ -63,6 +63,25 @@ struct Machine {
       throw std::invalid_argument("parallel: the machine describes no rates; give it one row at least");
     return rates[rates.size() - 1];
   }
+  /// The same where so many threads compute a rank's operations together, `Cpu{.threads = 2}`: their arithmetic is
+  /// priced at the rates of as many cores as are busy then, what streams from memory at those of one. Throws
+  /// std::invalid_argument where the machine describes no such number of busy cores.
+  constexpr Machine with_threads(int threads) const {
+    Machine all = *this;
+    all.rates = {};
+    for (Rates r : rates) {
+      if (threads < 1 || r.ranks % threads != 0) continue;
+      r.ranks /= threads;
+      for (double* of : {r.products, r.attention, r.scores, r.functions})
+        for (int i = 0; i < dtypes; ++i) of[i] *= threads;
+      all.rates.push_back(r);
+    }
+    if (all.rates.empty())
+      throw std::invalid_argument(
+          "parallel: the machine describes no rates of a multiple of so many busy cores; measure them, or take fewer "
+          "threads");
+    return all;
+  }
   /// That between a rank and its host, if they are two: the link of the axis `host`.
   constexpr const Link* link_to_host() const {
     for (const AxisLink& l : links)

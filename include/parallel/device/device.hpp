@@ -44,6 +44,15 @@ concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Ca
   { d.finish() } -> std::same_as<void>;  // waits until all that was asked for is done
 };
 
+/// Computes a launch by a device, which may have a way of its own.
+template <class D>
+void compute(const D& device, const Launch& launch) {
+  if constexpr (requires { device.compute(launch); })
+    device.compute(launch);
+  else
+    launch.run();
+}
+
 /// What a device's memory is held by.
 template <class D>
 using MemoryOf = decltype(std::declval<const D&>().memory(0));

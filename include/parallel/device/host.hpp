@@ -1,16 +1,13 @@
 // A rank's host beside its device: its memory, what computes there, and copies between the two memories.
 #pragma once
 #include <cstring>
-#include <memory>
 #include <span>
 
-#include <parallel/device/cpu/team.hpp>
 #include <parallel/device/device.hpp>
 
 namespace parallel::internals {
 
 /// The host of a device whose memory is the host's: what is offloaded is copied to another block, and is there at once.
-/// Where the device says `threads`, so many update it.
 ///
 /// A device with a memory of its own says by which class its host is used, `HostSide`. What that is asked for happens
 /// as if in the order of the calls: what is computed here, copies that are started and waited for, and what the device
@@ -25,14 +22,11 @@ class OwnHost {
   /// What computes here.
   const D& device() const { return device_; }
 
-  void begin_step() {
-    if constexpr (requires { int{device_.threads}; })
-      if (team_ == nullptr && device_.threads > 1) team_ = std::make_unique<cpu::Team>(device_.threads);
-  }
+  void begin_step() {}
   void end_step() {}
   /// By kernels of its device. What is not to be updated the executor does not ask for.
   void compute(std::span<const Launch> launches) {
-    for (const Launch& launch : launches) team_ != nullptr ? cpu::compute(*team_, launch) : launch.run();
+    for (const Launch& launch : launches) internals::compute(device_, launch);
   }
   /// Copies of one move, by its node: from the device to the host where `offloads`, else back.
   void start(int, void* to, const void* from, std::int64_t bytes, bool) {
@@ -42,7 +36,6 @@ class OwnHost {
 
  private:
   D device_;
-  std::unique_ptr<cpu::Team> team_{};
 };
 
 template <class D>

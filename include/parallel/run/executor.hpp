@@ -231,7 +231,7 @@ class Executor : public RankMemory<Device> {
     if (i.on_host)
       host_.compute({&one, 1});
     else
-      one.run();
+      internals::compute(device_, one);
   }
 
   void address(Instruction& i) {
@@ -246,7 +246,7 @@ class Executor : public RankMemory<Device> {
     }
     as(i, {}, [&] {
       if (i.on_host) return host_.compute(i.launches);
-      for (const Launch& launch : i.launches) launch.run();
+      for (const Launch& launch : i.launches) internals::compute(device_, launch);
     });
   }
   /// What is handed to a communicator, or copied by the rank alone.

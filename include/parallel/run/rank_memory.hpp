@@ -232,6 +232,13 @@ class RankMemory {
   const Plan& plan_;
   const GraphView& g_;
   Position position_;
+  /// The device with what the plan's kernels work in, where that is the host's.
+  static Device ready(Device device, const Plan& plan) {
+    if constexpr (requires(const account::Scratch& s) { device.make_ready(s); })
+      device.make_ready(plan.scratch(Device::account));
+    return device;
+  }
+
   Device device_;
   Host host_;
 
@@ -409,8 +416,8 @@ RankMemory<Device>::RankMemory(const Plan& plan, int rank, int size, ParametersI
       plan_(*kept_),
       g_(plan_.graph),
       position_(plan_, rank),
-      device_(device),
-      host_(device),
+      device_(ready(device, plan)),
+      host_(device_),
       rank_(rank) {
   check_ranks(plan, rank, size);
   block(MemoryBlock::parameter) = parameters.data(plan, rank);
@@ -426,8 +433,6 @@ RankMemory<Device>::RankMemory(const Plan& plan, int rank, int size, ParametersI
   own(MemoryBlock::arena);
   for (const MemoryBlock b : {MemoryBlock::host_state, MemoryBlock::host_arena})
     block(b) = own_on_host_.emplace_back(Host::memory(device_, bytes(b))).data();
-  if constexpr (requires(const account::Scratch& s) { device.reserve(s); })
-    device.reserve(plan.scratch(Device::account));
   scalars_ = Scalars<Device>(plan_, device_);
   block(MemoryBlock::scalars) = scalars_.data();
   for (std::size_t m = 0; m < g_.members.size(); ++m)

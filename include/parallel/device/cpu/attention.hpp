@@ -4,6 +4,7 @@
 #pragma once
 #include <parallel/device/cpu/product.hpp>
 #include <parallel/device/cpu/random.hpp>
+#include <parallel/device/cpu/team.hpp>
 #include <parallel/operation/attention.hpp>
 
 namespace parallel::internals::cpu {
@@ -110,12 +111,27 @@ struct Heads {
       part.begin = part.end;
     } while (part.begin < all.end);
   }
-  /// Calls body(b, head, first row, count) for every block of queries.
+  /// The threads that compute a call of it.
+  Team* team(const Call& call) const {
+    return team_for(call, static_cast<double>(batch * heads * queries) * static_cast<double>(keys * size));
+  }
+  /// Calls body(b, head, first row, count) for every block of queries, by any thread of a team.
   template <class Body>
-  void each(Body body) const {
-    for (Index b = 0; b < batch; ++b)
+  void each(Team* of, Body body) const {
+    const Index blocks = (queries + block - 1) / block;
+    each_unit(of, batch * heads * blocks, [&](Index i) {
+      const Index row = i % blocks * block;
+      body(i / blocks / heads, i / blocks % heads, row, std::min(block, queries - row));
+    });
+  }
+  /// The same, those that share keys one after the other by one thread.
+  template <class Body>
+  void each_by_keys(Team* of, Body body) const {
+    each_unit(of, batch * groups, [&](Index i) {
       for (Index head = 0; head < heads; ++head)
-        for (Index row = 0; row < queries; row += block) body(b, head, row, std::min(block, queries - row));
+        for (Index row = 0; row < queries && group_of(head) == i % groups; row += block)
+          body(i / groups, head, row, std::min(block, queries - row));
+    });
   }
   /// Scores of a block of queries; those of keys that the mask leaves out, or of other documents, are -infinity.
   Matrix<const T> scores(T* to, Index b, Index head, Index row, Index count, const Range& range) const {
@@ -160,8 +176,8 @@ void attention(const Call& call) {
   constexpr T none = -std::numeric_limits<T>::infinity();
   const Heads<T> at(call);
   T *out = call.results[0].as<T>(), *statistic = call.results[1].as<T>();
-  T* p = scratch<Purpose::scores, T>(static_cast<std::size_t>(at.block * at.room));
-  at.each([&](Index b, Index head, Index row, Index count) {
+  at.each(at.team(call), [&](Index b, Index head, Index row, Index count) {
+    T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(at.block * at.room));
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
     T largest[Heads<T>::most_rows], sums[Heads<T>::most_rows];  // so far
     std::fill_n(largest, count, none);
@@ -226,9 +242,9 @@ void attention_gradient(const Call& call) {
   T *dq = call.results[0].as<T>(), *dk = call.results[1].as<T>(), *dv = call.results[2].as<T>();
   set(dk, call.results[1].elements(), T{0});
   set(dv, call.results[2].elements(), T{0});
-  T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(2 * at.block * at.room));
-  T* const ds = p + at.block * at.room;
-  at.each([&](Index b, Index head, Index row, Index count) {
+  at.each_by_keys(at.team(call), [&](Index b, Index head, Index row, Index count) {
+    T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(2 * at.block * at.room));
+    T* const ds = p + at.block * at.room;
     const Index group = at.group_of(head);
     const auto cotangent = at.query_rows(g, b, row, head, at.value_size),
                result = at.query_rows(out, b, row, head, at.value_size);

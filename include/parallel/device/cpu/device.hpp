@@ -4,6 +4,7 @@
 #include <parallel/device/cpu/in_float.hpp>
 #include <parallel/device/cpu/parts.hpp>
 #include <parallel/device/cpu/scratch.hpp>
+#include <parallel/device/cpu/team.hpp>
 #include <parallel/device/device.hpp>
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/kernel_table.hpp>
@@ -33,12 +34,27 @@ struct PARALLEL_SHARED Table {
 template <class... T>
 struct CpuOf {
   std::span<const CpuKernels> own{};
-  int threads = 1;  ///< that update what is Stored<host>: this rank's share of the machine's cores
+  int threads = 1;                    ///< that compute a rank's operations together: its share of the machine's cores
+  std::shared_ptr<cpu::Team> team{};  ///< they, of an executor's device
+
+  /// Begins its threads, each with what a plan's kernels work in: for one executor. Throws Failure where they are none.
+  void make_ready(const account::Scratch& scratch) {
+    if (threads < 1)
+      throw Failure("a Cpu of " + std::to_string(threads) + " threads computes nothing; a rank has one, or more",
+                    exit_code::configuration);
+    team = threads > 1 ? std::make_shared<cpu::Team>(threads) : nullptr;
+    cpu::each_unit(team.get(), threads, [&](std::int64_t) { cpu::reserve(scratch); });
+  }
+  /// Computes a launch by all of them, where it can be shared out; products and attention see to it themselves.
+  void compute(const Launch& launch) const { team == nullptr ? launch.run() : cpu::compute(*team, launch); }
 
   /// The kernel for a call of an operation, or nullptr.
   Kernel kernel(const Operation& operation, Call& call) const {
     if (const Kernel mine = own_kernel(operation, call)) return mine;
-    if (!has_half(call)) return find_kernel<cpu::Table, cpu::Scalars, T...>(operation, call);
+    if (!has_half(call)) {
+      call.context = team.get();
+      return find_kernel<cpu::Table, cpu::Scalars, T...>(operation, call);
+    }
     Call wide = cpu::with_float(call);
     if (of_bf16(call) && own_kernel(operation, wide) == nullptr)
       if (const Kernel found = find_kernel(cpu::Table<float>::of_bf16(), operation, call)) return found;
@@ -79,8 +95,6 @@ struct CpuOf {
   static constexpr const DeviceAccount& account = account::on_cpu;
   static constexpr bool asynchronous = false;
   static void prepare(Call&) {}
-  /// What a plan's kernels work in, for the calling thread.
-  static void reserve(const account::Scratch& scratch) { cpu::reserve(scratch); }
   static HostMemory memory(std::int64_t bytes) { return HostMemory(bytes); }
   static HostMemory mirrored(std::int64_t bytes) { return HostMemory(bytes); }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <parallel/device/cpu/parts.hpp>
 #include <parallel/device/cpu/product.hpp>
+#include <parallel/device/cpu/team.hpp>
 #include <parallel/operation/matmul.hpp>
 
 namespace parallel::internals::cpu {
@@ -32,13 +33,34 @@ struct Products {
     return {call.operands[1].as<const T>() + b * k * n, right_transposed ? k : n, right_transposed};
   }
 };
+/// out[m, n] = left[m, k] * right[k, n], by the threads of a team: each has some rows, or columns, so that what all of
+/// them pack is the smaller operand. Parts begin where a thread alone has other registers, too, hence the same bits.
+template <class T>
+void multiply(Team* team, Index m, Index n, Index k, const Matrix<const T>& left, const Matrix<const T>& right,
+              const Matrix<T>& out, const Finish& finish) {
+  const Tiles<T> tiles(m, n, k);
+  const auto part = [&](Index row, Index rows, Index column, Index columns) {
+    const Finish own{finish.tile, finish.call, row, column};
+    multiply<T>(tiles, rows, columns, k, 1, left.from_row(row), right.from_column(column),
+                out.from_row(row).from_column(column), false, own);
+  };
+  if (m < n)
+    each_part(team, n, account::cpu::column_unit(sizeof(T)), [&](Index j, Index end) { part(0, m, j, end - j); });
+  else
+    each_part(team, m, account::cpu::row_unit, [&](Index i, Index end) { part(i, end - i, 0, n); });
+}
 /// `finish` is given where there is one product and not a batch of them.
 template <class T>
 void product(const Call& call, const Finish& finish) {
   const Products p(call);
-  for (Index b = 0; b < p.batch; ++b)
-    multiply<T>(p.m, p.n, p.k, 1, p.left<T>(call, b), p.right<T>(call, b),
-                {call.results[0].as<T>() + b * p.m * p.n, p.n}, false, finish);
+  const auto one = [&](Team* team, Index b) {
+    multiply<T>(team, p.m, p.n, p.k, p.left<T>(call, b), p.right<T>(call, b),
+                {call.results[0].as<T>() + b * p.m * p.n, p.n}, finish);
+  };
+  const auto all = static_cast<double>(p.batch * p.m * p.n) * static_cast<double>(p.k);
+  Team* const team = team_for(call, all);
+  if (team != nullptr && p.batch >= team->size()) return each_unit(team, p.batch, [&](Index b) { one(nullptr, b); });
+  for (Index b = 0; b < p.batch; ++b) one(team_for(call, all / static_cast<double>(p.batch)), b);
 }
 template <class T>
 void matmul(const Call& call) {

@@ -17,9 +17,17 @@ struct Tile {
 struct Finish {
   void (*tile)(const Call& call, const Tile& tile) = nullptr;
   const Call* call = nullptr;
+  Index row = 0, column = 0;  ///< where the product begins in what is finished
+
+  explicit operator bool() const { return tile != nullptr; }
+  void operator()(Tile done) const {
+    done.row += row;
+    done.column += column;
+    tile(*call, done);
+  }
 };
 
-/// How a product is cut, within the CPU's account.
+/// How a product is cut, within the CPU's account; a part of it is cut as the whole is.
 template <class T>
 struct Tiles {
   using Traits = Eigen::internal::gebp_traits<T, T>;
@@ -61,8 +69,8 @@ class Ahead {
 /// out[m, n] = factor * left[m, k] * right[k, n]. Eigen's kernel takes matrices by columns, hence all is transposed:
 /// out^T = right^T * left^T.
 template <class T, int left_order, int right_order>
-void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right,
-                     const Matrix<T>& out, bool add, const Finish& finish) {
+void multiply_packed(const Tiles<T>& tiles, Index m, Index n, Index k, T factor, const Matrix<const T>& left,
+                     const Matrix<const T>& right, const Matrix<T>& out, bool add, const Finish& finish) {
   using namespace Eigen::internal;
   using Traits = gebp_traits<T, T>;
   using Left = const_blas_data_mapper<T, Index, left_order>;
@@ -76,9 +84,10 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
   const Left from_left(left.data, left.stride);
   const Right from_right(right.data, right.stride);
   const Out to(out.data, out.stride);
-  const Tiles<T> tiles(m, n, k);
-  const Index line = 64 / static_cast<Index>(sizeof(T)), room = (tiles.columns * tiles.depth + line - 1) / line * line;
-  T* const right_tile = scratch<Purpose::packing, T>(static_cast<std::size_t>(room + tiles.rows * tiles.depth));
+  const Index line = 64 / static_cast<Index>(sizeof(T)),
+              room = (std::min(tiles.columns, n) * tiles.depth + line - 1) / line * line,
+              all = room + std::min(tiles.rows, m) * tiles.depth;
+  T* const right_tile = scratch<Purpose::packing, T>(static_cast<std::size_t>(all));
   T* const left_rows = right_tile + room;
 
   for (Index i = 0; i < m; i += tiles.rows) {
@@ -91,7 +100,7 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
         if (l == 0 && !add)
           for (Index row = i; row < i + rows; ++row) set(out.data + row * out.stride + j, columns, T{0});
         pack_right(right_tile, from_right.getSubMapper(j, l), depth, columns);
-        const bool finishes = l + depth == k && finish.tile != nullptr;
+        const bool finishes = l + depth == k && finish;
         constexpr Index strip = 4 * Traits::nr;
         const Index most = finishes ? 32 * Traits::nr : rows;  // few enough rows that they are still in the cache
         const bool last = j + columns == n;
@@ -105,7 +114,7 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
             multiply_tile(to.getSubMapper(j, i + r), right_tile, left_rows + r * depth, columns, depth,
                           std::min(strip, row + some - r), factor);
           }
-          if (finishes) finish.tile(*finish.call, Tile{i + row, j, some, columns, out.stride});
+          if (finishes) finish({i + row, j, some, columns, out.stride});
         }
       }
     }
@@ -114,24 +123,29 @@ void multiply_packed(Index m, Index n, Index k, T factor, const Matrix<const T>&
 
 /// out[m, n] = factor * left[m, k] * right[k, n], or added to what stands there. `out` does not lie transposed.
 template <class T>
-void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right,
-              const Matrix<T>& out, bool add = false, const Finish& finish = {}) {
+void multiply(const Tiles<T>& tiles, Index m, Index n, Index k, T factor, const Matrix<const T>& left,
+              const Matrix<const T>& right, const Matrix<T>& out, bool add = false, const Finish& finish = {}) {
   constexpr int straight = Eigen::ColMajor, transposed = Eigen::RowMajor;  // of the transposes
   if (m == 0 || n == 0) return;
   if (k == 0) {
     for (Index i = 0; i < m && !add; ++i) set(out.data + i * out.stride, n, T{0});
-    if (finish.tile != nullptr) finish.tile(*finish.call, Tile{0, 0, m, n, out.stride});
+    if (finish) finish({0, 0, m, n, out.stride});
   } else if (multiplied_elsewhere(m, n, k, factor, left, right, out, add)) {
-    if (finish.tile != nullptr) finish.tile(*finish.call, Tile{0, 0, m, n, out.stride});
+    if (finish) finish({0, 0, m, n, out.stride});
   } else if (!left.transposed && !right.transposed) {
-    multiply_packed<T, straight, straight>(m, n, k, factor, left, right, out, add, finish);
+    multiply_packed<T, straight, straight>(tiles, m, n, k, factor, left, right, out, add, finish);
   } else if (!left.transposed) {
-    multiply_packed<T, straight, transposed>(m, n, k, factor, left, right, out, add, finish);
+    multiply_packed<T, straight, transposed>(tiles, m, n, k, factor, left, right, out, add, finish);
   } else if (!right.transposed) {
-    multiply_packed<T, transposed, straight>(m, n, k, factor, left, right, out, add, finish);
+    multiply_packed<T, transposed, straight>(tiles, m, n, k, factor, left, right, out, add, finish);
   } else {
-    multiply_packed<T, transposed, transposed>(m, n, k, factor, left, right, out, add, finish);
+    multiply_packed<T, transposed, transposed>(tiles, m, n, k, factor, left, right, out, add, finish);
   }
+}
+template <class T>
+void multiply(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right,
+              const Matrix<T>& out, bool add = false, const Finish& finish = {}) {
+  multiply<T>(Tiles<T>(m, n, k), m, n, k, factor, left, right, out, add, finish);
 }
 
 }  // namespace parallel::internals::cpu

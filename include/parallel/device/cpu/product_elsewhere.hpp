@@ -1,5 +1,5 @@
 // A matrix product by the library that a build names instead of Eigen (PARALLEL_OPENBLAS, PARALLEL_ONEDNN,
-// PARALLEL_MKL). A rank is one thread, so threads of the library's own are not asked for; memory that it keeps for
+// PARALLEL_MKL). It has one thread, that of its caller: a rank's own are shared out before (matmul.hpp); memory that it keeps for
 // itself is in no account.
 #pragma once
 #include <limits>
@@ -16,6 +16,10 @@ struct Matrix {
   T* data = nullptr;
   Index stride = 0;
   bool transposed = false;
+
+  /// From a row, or a column, on.
+  Matrix from_row(Index i) const { return {data + (transposed ? i : i * stride), stride, transposed}; }
+  Matrix from_column(Index j) const { return {data + (transposed ? j * stride : j), stride, transposed}; }
 };
 
 #ifdef PARALLEL_ONEDNN

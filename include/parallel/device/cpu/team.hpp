@@ -1,7 +1,9 @@
-// Threads that compute one call together, each some of its elements.
+// Threads that compute one call together, each a part of its results: the same bits as by one thread.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
+#include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -30,7 +32,7 @@ class Team {
   }
   int size() const { return static_cast<int>(others_.size()) + 1; }
 
-  /// Calls f(i) for i from 0 to size() - 1, each on a thread, and returns when all have.
+  /// Calls f(i) for i from 0 to size() - 1, each on a thread, and returns when all have. Throws what one of them threw.
   template <class F>
   void each(F f) {
     if (others_.empty()) return f(0);
@@ -39,15 +41,25 @@ class Team {
       of_ = &f;
       call_ = [](void* of, int i) { (*static_cast<F*>(of))(i); };
       under_way_ = static_cast<int>(others_.size());
+      thrown_ = nullptr;
       ++round_;
     }
     begin_.notify_all();
-    f(0);
+    call(0);
     std::unique_lock lock(mutex_);
     end_.wait(lock, [&] { return under_way_ == 0; });
+    if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
 
  private:
+  void call(int i) {
+    try {
+      call_(of_, i);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      thrown_ = std::current_exception();
+    }
+  }
   void work(int i) {
     for (int seen = 0;;) {
       std::unique_lock lock(mutex_);
@@ -55,7 +67,7 @@ class Team {
       if (ends_) return;
       seen = round_;
       lock.unlock();
-      call_(of_, i);
+      call(i);
       lock.lock();
       if (--under_way_ == 0) end_.notify_one();
     }
@@ -66,13 +78,43 @@ class Team {
   void* of_ = nullptr;
   void (*call_)(void*, int) = nullptr;
   int round_ = 0, under_way_ = 0;
+  std::exception_ptr thrown_{};
   bool ends_ = false;
   std::vector<std::thread> others_{};
 };
 
-/// Whether any element of an operation can be computed without the others.
-inline bool by_element(const Operation& operation) {
-  return updates_by_element(operation) || &operation == &operation::cast;
+/// The team that a call is given, where it has so many multiply-adds that waking others costs less than they save; else
+/// nullptr.
+inline Team* team_for(const Call& call, double multiply_adds) {
+  constexpr double worth_it = 1 << 21;
+  return multiply_adds < worth_it ? nullptr : static_cast<Team*>(call.context);
+}
+/// Calls f(i) for i from 0 to n - 1, by turns on the threads of a team, or on this one where there is none.
+template <class F>
+void each_unit(Team* team, std::int64_t n, F f) {
+  const auto from = [&](std::int64_t i, std::int64_t step) {
+    for (; i < n; i += step) f(i);
+  };
+  team == nullptr ? from(0, 1) : team->each([&](int i) { from(i, team->size()); });
+}
+/// Calls f(begin, end) for parts of [0, n), of which each begins at a multiple of `unit`, one on every thread.
+template <class F>
+void each_part(Team* team, std::int64_t n, std::int64_t unit, F f) {
+  if (team == nullptr) return f(std::int64_t{0}, n);
+  const std::int64_t units = (n + unit - 1) / unit, share = (units + team->size() - 1) / team->size() * unit;
+  team->each([&](int i) {
+    const std::int64_t begin = std::min(n, i * share), end = std::min(n, begin + share);
+    if (begin < end) f(begin, end);
+  });
+}
+
+/// Whether any element of an operation's results can be computed without the others, whatever shape they have.
+inline bool by_element(const Call& call) {
+  const Operation& operation = *call.operation;
+  if (updates_by_element(operation) || &operation == &operation::cast) return true;
+  bool alike = operation.element_by_element != 0;
+  for (const View& v : call.operands) alike = alike && v.elements() == call.results[0].elements();
+  return alike;
 }
 /// Elements [begin, end) of such a call, whose other operands are numbers.
 inline Call part_of(Call call, std::int64_t begin, std::int64_t end) {
@@ -93,15 +135,9 @@ inline Call part_of(Call call, std::int64_t begin, std::int64_t end) {
 inline void compute(Team& team, const Launch& launch) {
   constexpr std::int64_t unit = 64, least = 4096;  // parts begin at cache lines; small ones are not worth the threads
   const Call& call = launch.calls[0];
-  if (team.size() == 1 || launch.kernel || !by_element(*call.operation) ||
-      call.results[0].elements() < least * team.size())
-    return launch.run();
-  const std::int64_t elements = call.results[0].elements(), units = (elements + unit - 1) / unit,
-                     share = (units + team.size() - 1) / team.size() * unit;
-  team.each([&](int i) {
-    const std::int64_t begin = std::min(elements, i * share), end = std::min(elements, begin + share);
-    if (begin < end) call.kernel(part_of(call, begin, end));
-  });
+  if (launch.kernel || !by_element(call) || call.results[0].elements() < least * team.size()) return launch.run();
+  each_part(&team, call.results[0].elements(), unit,
+            [&](std::int64_t begin, std::int64_t end) { call.kernel(part_of(call, begin, end)); });
 }
 
 }  // namespace parallel::internals::cpu
