@@ -174,11 +174,13 @@ class Noting : public Cpu {
   FusedKernel fused(std::span<Call> calls) const {
     const FusedKernel found = Cpu::fused(calls);
     if (!found) return {};
-    calls[0].context = &contexts_->emplace_back(Context{nullptr, found, nullptr, all.get()});
+    calls[0].context = &contexts_->emplace_back(Context{nullptr, found, calls[0].context, all.get()});
     return {[](std::span<const Call> together) {
       const auto& kept = *static_cast<const Context*>(together[0].context);
       for (const Call& c : together) kept.noted->push_back({c.operation, c.operands, c.results});
-      kept.fused.compute(together);
+      std::vector<Call> inner(together.begin(), together.end());
+      inner[0].context = kept.context;
+      kept.fused.compute(inner);
     }};
   }
   std::shared_ptr<std::vector<Noted>> all = std::make_shared<std::vector<Noted>>();

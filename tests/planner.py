@@ -158,6 +158,13 @@ class Test:
         self.plan(program, "--machine", "a100", "--threads", "2", code=78, says=["no rates of a multiple of so many busy cores"])
         self.plan(program, "--threads", "2", code=2, says=["--threads changes prices alone", "--machine"])
         self.plan(program, "--machine", "a100", "--threads", "0", code=2, says=["--threads"])
+        two = self.folder / "two.json"
+        rates = ", ".join('{"ranks": %d, "products": {"f32": 1e9}, "memory_bandwidth": 1e12, "link": {"latency": 1e-6, "bandwidth": 1e10}}' % n for n in (1, 2))
+        two.write_text('{"name": "two", "launch": 0, "overlaps": false, "rates": [%s]}' % rates)
+        seconds = [json.loads(self.plan(program, "--json", "--program", "Training<Regression, AdamW>", "--mesh", "data=1,tensor=1", "--machine", two, "--threads", n))["seconds"] for n in (1, 2)]
+        if not 1.9 < seconds[0] / seconds[1] <= 2:
+            self.fault(f"--threads 2 prices {seconds[1]} s beside {seconds[0]} of one thread")
+        self.plan(program, "--advise", "1", "--program", "Training<Regression, AdamW>", "--machine", two, "--threads", "2", says=["two"])
         self.plan(program, "--why", "mlp.dwon", "--mesh", "data=2", code=2, says=["mlp.dwon", "mlp.down"])
         self.plan(program, "--program", "Gpt", code=2, says=["Gpt", "Training<Regression, AdamW>"])
         self.plan(program, "--timeline", code=2, says=["a timeline"])

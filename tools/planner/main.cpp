@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
   app.add_option("--machine", asked.machine, "Prices: a published machine's name, or a file that tools/machine wrote");
   app.add_option("--threads", asked.threads,
                  "With --machine: threads that compute each rank's operations together, Cpu{.threads = 2}")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1024));
   app.add_option("-o,--output", asked.output, "Writes there instead of to the standard output");
 
   const std::vector<std::tuple<std::string, Asked::Format, std::string>> formats{

@@ -148,7 +148,7 @@ constexpr Scratch scratch_of(const Extents& call) {
 
 }  // namespace cpu
 
-/// The CPU's; its kernels' scratch is one of each thread, so of each rank.
+/// The CPU's; its kernels' scratch is one of each thread, so of each rank that has one.
 inline constexpr DeviceAccount on_cpu{"CPU", block_on_cpu, cpu::scratch_of, true};
 
 }  // namespace parallel::internals::account

@@ -37,12 +37,13 @@ struct CpuOf {
   int threads = 1;                    ///< that compute a rank's operations together: its share of the machine's cores
   std::shared_ptr<cpu::Team> team{};  ///< they, of an executor's device
 
-  /// Begins its threads, each with what a plan's kernels work in: for one executor. Throws Failure where they are none.
+  /// For an executor: begins its threads, which all executors of the calling thread share, each with what a plan's
+  /// kernels work in. Throws Failure where they are none, or more than the system gives.
   void make_ready(const account::Scratch& scratch) {
     if (threads < 1)
       throw Failure("a Cpu of " + std::to_string(threads) + " threads computes nothing; a rank has one, or more",
                     exit_code::configuration);
-    team = threads > 1 ? std::make_shared<cpu::Team>(threads) : nullptr;
+    team = cpu::team_of(threads);
     cpu::each_unit(team.get(), threads, [&](std::int64_t) { cpu::reserve(scratch); });
   }
   /// Computes a launch by all of them, where it can be shared out; products and attention see to it themselves.

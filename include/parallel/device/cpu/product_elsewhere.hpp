@@ -1,6 +1,6 @@
 // A matrix product by the library that a build names instead of Eigen (PARALLEL_OPENBLAS, PARALLEL_ONEDNN,
-// PARALLEL_MKL). It has one thread, that of its caller: a rank's own are shared out before (matmul.hpp); memory that it keeps for
-// itself is in no account.
+// PARALLEL_MKL). It has one thread, that of its caller: among a rank's threads a product is shared out before
+// (matmul.hpp). Memory that it keeps for itself is in no account.
 #pragma once
 #include <limits>
 

@@ -5,11 +5,15 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <parallel/device/kernel.hpp>
 #include <parallel/graph/structure.hpp>
+#include <parallel/operation/remember.hpp>
 #include <parallel/operation/update.hpp>
 
 namespace parallel::internals::cpu {
@@ -17,25 +21,27 @@ namespace parallel::internals::cpu {
 /// So many threads, the caller's among them. It allocates when it is made.
 class Team {
  public:
+  /// Throws Failure where the system has no more threads.
   explicit Team(int threads) {
-    for (int i = 1; i < threads; ++i) others_.emplace_back([this, i] { work(i); });
+    try {
+      for (int i = 1; i < threads; ++i) others_.emplace_back([this, i] { work(i); });
+    } catch (const std::system_error&) {
+      end();
+      throw Failure("a rank is to have " + std::to_string(threads) + " threads, and the system gives it " +
+                        std::to_string(others_.size() + 1) + "; give it fewer",
+                    exit_code::unavailable);
+    }
   }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
-  ~Team() {
-    {
-      const std::lock_guard lock(mutex_);
-      ends_ = true;
-    }
-    begin_.notify_all();
-    for (std::thread& t : others_) t.join();
-  }
+  ~Team() { end(); }
   int size() const { return static_cast<int>(others_.size()) + 1; }
 
   /// Calls f(i) for i from 0 to size() - 1, each on a thread, and returns when all have. Throws what one of them threw.
   template <class F>
   void each(F f) {
     if (others_.empty()) return f(0);
+    const std::lock_guard alone(callers_);  // executors that one thread made may be run by several
     {
       const std::lock_guard lock(mutex_);
       of_ = &f;
@@ -52,6 +58,14 @@ class Team {
   }
 
  private:
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    begin_.notify_all();
+    for (std::thread& t : others_) t.join();
+  }
   void call(int i) {
     try {
       call_(of_, i);
@@ -61,7 +75,7 @@ class Team {
     }
   }
   void work(int i) {
-    for (int seen = 0;;) {
+    for (unsigned seen = 0;;) {
       std::unique_lock lock(mutex_);
       begin_.wait(lock, [&] { return ends_ || round_ != seen; });
       if (ends_) return;
@@ -73,15 +87,25 @@ class Team {
     }
   }
 
-  std::mutex mutex_{};
+  std::mutex callers_{}, mutex_{};
   std::condition_variable begin_{}, end_{};
   void* of_ = nullptr;
   void (*call_)(void*, int) = nullptr;
-  int round_ = 0, under_way_ = 0;
+  unsigned round_ = 0;
+  int under_way_ = 0;
   std::exception_ptr thrown_{};
   bool ends_ = false;
   std::vector<std::thread> others_{};
 };
+
+/// The team of so many threads that executors of this thread share: they run one after the other. None for one thread.
+inline std::shared_ptr<Team> team_of(int threads) {
+  thread_local std::weak_ptr<Team> last;
+  if (threads == 1) return nullptr;
+  std::shared_ptr<Team> team = last.lock();
+  if (team == nullptr || team->size() != threads) last = team = std::make_shared<Team>(threads);
+  return team;
+}
 
 /// The team that a call is given, where it has so many multiply-adds that waking others costs less than they save; else
 /// nullptr.
@@ -108,12 +132,17 @@ void each_part(Team* team, std::int64_t n, std::int64_t unit, F f) {
   });
 }
 
-/// Whether any element of an operation's results can be computed without the others, whatever shape they have.
-inline bool by_element(const Call& call) {
+/// Whether any element of a call's result can be computed without the others, whatever shape they have. Of kernels that
+/// are not the library's, which has its team as their context, only updates are known to be so.
+inline bool by_element(const Call& call, const Team& team) {
+  if (call.operation == nullptr || call.results.size() == 0) return false;
   const Operation& operation = *call.operation;
-  if (updates_by_element(operation) || &operation == &operation::cast) return true;
-  bool alike = operation.element_by_element != 0;
-  for (const View& v : call.operands) alike = alike && v.elements() == call.results[0].elements();
+  if (updates_by_element(operation)) return operation.name != operation::write.name;  // which is to a place
+  if (operation.name == operation::cast.name) return true;
+  bool alike = call.context == &team && call.results.size() == 1 && call.operands.size() > 0;
+  for (int i = 0; i < call.operands.size(); ++i)
+    alike = alike && (operation.element_by_element >> i & 1) != 0 &&
+            call.operands[i].elements() == call.results[0].elements();
   return alike;
 }
 /// Elements [begin, end) of such a call, whose other operands are numbers.
@@ -130,14 +159,16 @@ inline Call part_of(Call call, std::int64_t begin, std::int64_t end) {
   for (View& v : call.results) cut(v);
   return call;
 }
-/// Computes a launch by all threads of a team, where it is one call that goes element by element: the same bits as by
-/// one thread.
+/// Computes a launch by all threads of a team, where its calls go element by element: the same bits as by one thread.
 inline void compute(Team& team, const Launch& launch) {
   constexpr std::int64_t unit = 64, least = 4096;  // parts begin at cache lines; small ones are not worth the threads
-  const Call& call = launch.calls[0];
-  if (launch.kernel || !by_element(call) || call.results[0].elements() < least * team.size()) return launch.run();
-  each_part(&team, call.results[0].elements(), unit,
-            [&](std::int64_t begin, std::int64_t end) { call.kernel(part_of(call, begin, end)); });
+  const std::int64_t elements = launch.calls[0].results[0].elements();
+  bool cut = team.size() > 1 && elements >= least * team.size();
+  for (const Call& call : launch.calls) cut = cut && by_element(call, team) && call.results[0].elements() == elements;
+  if (!cut) return launch.run();
+  each_part(&team, elements, unit, [&](std::int64_t begin, std::int64_t end) {
+    for (const Call& call : launch.calls) call.kernel(part_of(call, begin, end));
+  });
 }
 
 }  // namespace parallel::internals::cpu
