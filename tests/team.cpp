@@ -301,7 +301,7 @@ TEST_CASE("each part is asked for once, and all threads come back") {
 
 namespace own {
 
-/// (parameter, velocity, gradient, factor, scalars) -> parameter, velocity. It has no table: it goes element by element.
+/// (parameter, velocity, gradient, factor, scalars) -> parameter, velocity. Without a table it goes element by element.
 inline constexpr Operation push{.name = "push", .updates = true};
 /// v = momentum v + factor g; p -= learning_rate v.
 struct Push {
