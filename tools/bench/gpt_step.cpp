@@ -196,7 +196,8 @@ int main(int argc, char** argv) {
     else
       return std::fprintf(
                  stderr,
-                 "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--threads N] [--profile] [--shapes] [--fusing]\n",
+                 "gpt_step: unknown argument '%s'; say gpt_step [--model A|C] [--ranks N] [--steps N] [--threads N] "
+                 "[--profile] [--shapes] [--fusing]\n",
                  argv[i]),
              2;
   }

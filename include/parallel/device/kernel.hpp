@@ -144,7 +144,8 @@ struct Call {
   std::int64_t micro_batch = 0;  ///< index of the enclosing loop of micro-batches, 0 outside
   /// of an update on an asynchronous device: where this is 0 it is to be skipped; nullptr: never
   const double* commit = nullptr;
-  /// the device's own: of a GPU its stream and handles, of a CPU the rank's threads; a device around another hands it on
+  /// the device's own: of a GPU its stream and handles, of a CPU the rank's threads; a device around another one hands
+  /// it on
   void* context = nullptr;
 
   /// On a CPU: number i, from 0 on, of those that an optimizer's `replace` or `apply` names for the operation. Throws
