@@ -124,13 +124,14 @@ struct Heads {
       body(i / blocks / heads, i / blocks % heads, row, std::min(block, queries - row));
     });
   }
-  /// The same, those that share keys one after the other by one thread.
+  /// The same, those that share keys one after the other by one thread, also where the rank has none of the keys.
   template <class Body>
   void each_by_keys(Team* of, Body body) const {
-    each_unit(of, batch * groups, [&](Index i) {
+    const Index first = group_of(0), shared = heads > 0 ? group_of(heads - 1) - first + 1 : 0;
+    each_unit(of, batch * shared, [&](Index i) {
       for (Index head = 0; head < heads; ++head)
-        for (Index row = 0; row < queries && group_of(head) == i % groups; row += block)
-          body(i / groups, head, row, std::min(block, queries - row));
+        for (Index row = 0; row < queries && group_of(head) - first == i % shared; row += block)
+          body(i / shared, head, row, std::min(block, queries - row));
     });
   }
   /// Scores of a block of queries; those of keys that the mask leaves out, or of other documents, are -infinity.
