@@ -180,6 +180,24 @@ TEST_CASE("what stands in an order is given and read as it is counted") {
   });
 }
 
+TEST_CASE("a tensor is told that its session has ended") {
+  run_threads(2, [](Threads& world) {
+    const auto left = [&] {
+      Eager<Threads, Cpu> ends(Mesh{data = 2}, world);
+      const auto x = ends.tensor<float, Shape<4 / data>>(counted(4));
+      return x + x;
+    }();
+    Eager<Threads, Cpu> eager(Mesh{data = 2}, world);  // may stand where the other one stood
+    const auto own = eager.tensor<float, Shape<4 / data>>(counted(4));
+    for (const auto& told : {sentence([&] { left + left; }), sentence([&] { look(left, "left"); }),
+                             sentence([&] { gelu(recompute(left)); })})
+      CHECK(told.starts_with("a tensor is used whose session has ended"));
+    CHECK(sentence([&] { eager.whole(left); }).find("not of this session") != std::string::npos);
+    CHECK(sentence([&] { own + left; }).find("not of this session") != std::string::npos);
+    CHECK(eager.whole(own) == counted(4));
+  });
+}
+
 TEST_CASE("mistakes are one sentence") {
   on(Mesh{data = 1}, [](auto& eager, int) {
     const auto a = eager.template tensor<float, Shape<2>>(Floats{1, 2});
@@ -193,6 +211,10 @@ TEST_CASE("mistakes are one sentence") {
       CHECK(sentence([&] { eager.whole(b); }).find("not of this session") != std::string::npos);
     });
     CHECK(sentence([&] { eager.gradient(sum(a), a); }).find("`wanted`") != std::string::npos);
+    const auto w = eager.template wanted<float, Shape<2>>(Floats{1, 2});
+    const auto v = eager.template wanted<float, Shape<2>>(Floats{3, 4});
+    for (const auto& loss : {sum(v), sum(a * sign(w))})
+      CHECK(sentence([&] { eager.gradient(loss, w); }).starts_with("no gradient comes to one of what it is asked of"));
     CHECK(sentence([&] { eager.set("w", Floats{}); }).find("no parameter w") != std::string::npos);
     const auto token = eager.template tensor<int, Shape<1>>(std::vector<int>{5});
     const auto table = eager.template tensor<float, Shape<2, 1>>(Floats{1, 2});

@@ -111,7 +111,8 @@ template <Distributed X>
 constexpr auto recompute(const X& x) {
   if constexpr (X::kind != Kind::refused && !internals::is_source<X>) {  // a source is always made again
     if (!notes(x.program())) return x;
-    x.program()->all[x.enter(*x.program())].again = true;
+    auto& all = x.program()->all;
+    if (const int number = x.enter(*x.program()); number < all.size()) all[number].again = true;  // else it has ended
   }
   return x;
 }

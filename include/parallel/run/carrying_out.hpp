@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include <parallel/run/kept_applications.hpp>
 #include <parallel/run/small_program.hpp>
 #include <parallel/run/tape_gradient.hpp>
 #include <parallel/run/tensor_text.hpp>
@@ -30,7 +31,6 @@ class Session : public CarryingOut {
         device_(device),
         naming_(naming(mesh)),
         plan_(derive(naming_, mesh, {}, Demands{})) {
-    applications.out = this;
     if constexpr (requires { world.lifetime(); }) world_lives_ = world.lifetime();
     check_ranks(plan_, world.rank(), world.size());
   }
@@ -234,7 +234,8 @@ class Session : public CarryingOut {
   /// Of a program that only names the axes of the mesh.
   const Plan& plan() const { return plan_; }
 
-  Applications applications{};
+  KeptApplications kept{this};
+  Applications& applications = *kept;
   Trace declared{};     ///< the parameters, and what words say of a program
   Vector<int> draws{};  ///< of each application, the number of its first random operation; -1: of none
   int drawn = 0;        ///< the next such number

@@ -52,9 +52,11 @@ inline TapeGradient tape_gradient(const Trace& declared, const Applications& tap
   Vector<int> completed;
   for (const int number : of) {
     const int value = value_of(all, number);
-    int gradient = backward.of(value);
+    const int gradient = backward.of(value);
     if (gradient < 0)
-      gradient = trace.emit(operation::constant, {}, {conjugate(trace.graph.values[value].type)}, Kind::constant);
+      throw Misuse(
+          "no gradient comes to one of what it is asked of: the scalar was not made of it, or only by what has no "
+          "gradient, as argmax, sign and comparisons; leave it out");
     completed.push_back(gradient);
   }
   complete_together(trace, completed);
