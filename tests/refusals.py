@@ -5,7 +5,9 @@ that leads to the file.
 
     refusals.py INCLUDE FOLDER COMPILER...
     refusals.py --only NAME INCLUDE FOLDER COMPILER...
+    refusals.py --half 1|2 INCLUDE FOLDER COMPILER...
 """
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -38,19 +40,25 @@ def faults(compiler, flags, source, sentences):
     return found
 
 
-def main(include, folder, compilers, only=None):
-    sentences = reasons(include)
-    sources = sorted(s for s in folder.glob("*.cpp") if only is None or only in s.name)
-    missing = set(sentences) - {s.name.split(".")[0] for s in sources} if only is None else set()
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="NAME")
+    parser.add_argument("--half", type=int, choices=(1, 2))
+    parser.add_argument("include", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("compilers", nargs="+", metavar="compiler")
+    words = parser.parse_args()
+    sentences = reasons(words.include)
+    sources = sorted(words.folder.glob("*.cpp"))
+    missing = set(sentences) - {s.name.split(".")[0] for s in sources}
     if missing:
         print("reasons without a program:", ", ".join(sorted(missing)))
-    failures = on_each(compilers, include, sources, lambda compiler, flags, source: faults(compiler, flags, source, sentences))
+    if words.half:
+        sources = sources[words.half - 1 :: 2]
+    sources = [s for s in sources if words.only in s.name]
+    failures = on_each(words.compilers, words.include, sources, lambda compiler, flags, source: faults(compiler, flags, source, sentences))
     return 1 if failures or missing else 0
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    only = words.pop(1) if words and words[0] == "--only" else None
-    if only is not None:
-        words.pop(0)
-    sys.exit(main(Path(words[0]), Path(words[1]), words[2:], only))
+    sys.exit(main())
