@@ -7,6 +7,7 @@
 // had the core is left out. GFLOP/s count 6 N operations a token (N: parameters, the tied head once), attention not
 // counted. --shapes tells products apart by their sizes.
 #include <cstring>
+#include <thread>
 
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
@@ -163,14 +164,21 @@ template <class Size>
 void measure_all(const Options& options) {
   if (!options.model.empty() && options.model != Size::name) return;
   if (options.fusing) return measure_fusing<Size>(options);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const bool all = options.ranks == 0;
+  const auto wanted = [&](int ranks) { return all ? ranks * options.threads <= cores : options.ranks == ranks; };
   for (const int ranks : {1, 2, 4})
-    if (options.ranks == 0 || options.ranks == ranks) {
+    if (wanted(ranks)) {
       measure<Size>(Mesh{data = ranks}, options);
       using Split = AllStored<GptStep<Size>, Stored<data, Zero::states>>;
       if (ranks > 1) measure<Size, Split>(Mesh{data = ranks}, options, ", states split");
     }
-  if (Size::vocabulary % 2 == 0 && (options.ranks == 0 || options.ranks == 4))
-    measure<Size>(Mesh{data = 2, tensor = 2}, options);
+  if (Size::vocabulary % 2 == 0 && wanted(4)) measure<Size>(Mesh{data = 2, tensor = 2}, options);
+  if (all && options.threads == 1 && cores > 1) {
+    Options together = options;
+    together.threads = cores;
+    measure<Size>(Mesh{data = 1}, together);
+  }
 }
 
 }  // namespace bench

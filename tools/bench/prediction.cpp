@@ -3,10 +3,14 @@
 //
 //   prediction [--rounds N] [--ranks N] [--slices]
 //
+// Of as many ranks as there are cores; also of one rank of two threads, on the machine as `with_threads(2)` has it.
 // The machine's rates and all steps of as many ranks are measured by turns in one process, so that what else runs falls
 // on both, and rounds in which other programs took a rank's core are left out where enough others are there. --slices
 // also says how many milliseconds each kind of operation was predicted to take and took on rank 0.
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <thread>
 
 #include <parallel/communicator/threads.hpp>
 #include <parallel/cost/simulate.hpp>
@@ -40,10 +44,13 @@ using Perceptron = Training<Regression<MlpWithBiases<width, hidden>>, AdamW, Row
 struct Case {
   std::string name;
   OwnedPlan plan;
+  int threads = 1;
+  int cores() const { return plan->mesh.ranks() * threads; }
 };
 template <class Program>
-Case planned(const std::string& name, const Mesh& mesh) {
-  return {name + ", " + text(mesh), derive<Program>(mesh)};
+Case planned(const std::string& name, const Mesh& mesh, int threads = 1) {
+  const std::string each = threads > 1 ? ", " + std::to_string(threads) + " threads each" : "";
+  return {name + ", " + text(mesh) + each, derive<Program>(mesh), threads};
 }
 
 /// A trainer with numbers, or whole numbers from 0 to 255, as inputs.
@@ -51,9 +58,9 @@ template <Communicator World, class Device>
 struct Run {
   Parameters parameters;
   Trainer<World, Device> trainer;
-  Run(const Plan& plan, World& world)
+  Run(const Plan& plan, World& world, const Device& device = {})
       : parameters(plan, world.rank(), 1),
-        trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1) {
+        trainer(plan, world, parameters, {.beta2 = 0.99, .weight_decay = 0.1, .clip_norm = 1}, 1, device) {
     int position = 0;
     for (const Member& m : plan.graph.members) {
       if (m.role != Role::input) continue;
@@ -96,13 +103,23 @@ void slices(const Case& c, const Machine& machine, int rounds) {
 }
 
 void measure(const std::vector<Case>& cases, double launch, int rounds, bool sliced) {
-  const int ranks = cases[0].plan->mesh.ranks();
-  Probes found(ranks, rounds);
+  const int cores = cases[0].cores();
+  Probes found(cores, rounds);
   found.run([&](Threads& world) {
-    std::vector<Probe> all = probes_of_rates(ranks, false);
+    std::vector<Probe> all = probes_of_rates(cores, false);
     for (const Case& c : cases) {
-      auto run = std::make_shared<Run<Threads, Cpu>>(c.plan, world);
-      all.push_back({c.name, 1, [run](Threads&) { run->trainer.step(1e-4); }, true});
+      struct Own {
+        Threads world;
+        std::optional<Run<Threads, Cpu>> run{};
+      };
+      const bool computes = world.rank() < c.plan->mesh.ranks();  // the others leave their cores to threads
+      const std::shared_ptr<Own> own(new Own{world.split(computes ? 0 : 1, world.rank())});
+      if (computes) own->run.emplace(c.plan, own->world, Cpu{.threads = c.threads});
+      const auto step = [own](Threads& everyone) {
+        if (own->run) own->run->trainer.step(1e-4);
+        everyone.barrier();
+      };
+      all.push_back({c.name, 1, step, true});
     }
     return all;
   });
@@ -110,16 +127,16 @@ void measure(const std::vector<Case>& cases, double launch, int rounds, bool sli
   machine.launch = launch;
   machine.attention_block = static_cast<int>(account::cpu::queries_at_once(1024));
   machine.write_allocates = true;
-  machine.rates.push_back(rates_of(found, ranks, false));
+  machine.rates.push_back(rates_of(found, cores, false));
   for (const Case& c : cases) {
-    const double predicted = simulate(c.plan, machine).seconds;
+    const double predicted = simulate(c.plan, machine.with_threads(c.threads)).seconds;
     const std::vector<double>& times = found.times(c.name);
     row("prediction", c.name + ": predicted", predicted * 1e3, "ms");
     row("prediction", c.name + ": measured", scaled(1e3, times), "ms");
     row("prediction", c.name + ": predicted / measured", per(predicted, times), "of the time");
     if (const double share = found.disturbed(c.name); share > 0.02)
       row("prediction", c.name + ": ranks waited for cores", 100 * share, "% of the time, added");
-    if (sliced) slices(c, machine, rounds);
+    if (sliced && c.threads == 1) slices(c, machine, rounds);
   }
 }
 
@@ -150,6 +167,8 @@ int main(int argc, char** argv) {
   const std::vector<Case> groups[] = {
       {planned<Perceptron>(mlp, Mesh{data = 1}), planned<Small>(small, Mesh{data = 1}),
        planned<Narrow>(narrow, Mesh{data = 1})},
+      {planned<Perceptron>(mlp, Mesh{data = 1}, 2), planned<Small>(small, Mesh{data = 1}, 2),
+       planned<Narrow>(narrow, Mesh{data = 1}, 2)},
       {planned<Perceptron>(mlp, Mesh{tensor = 2}), planned<Small>(small, Mesh{data = 2}),
        planned<Small>(small, Mesh{tensor = 2}), planned<Small>(small, Mesh{sequence = 2}),
        planned<Accumulate<4, Small>>(small + ", 4 micro-batches", Mesh{data = 2}),
@@ -157,6 +176,8 @@ int main(int argc, char** argv) {
       {planned<Perceptron>(mlp, Mesh{data = 2, tensor = 2}), planned<Small>(small, Mesh{data = 4}),
        planned<Small>(small, Mesh{data = 2, tensor = 2}), planned<Small>(small, Mesh{data = 2, sequence = 2})},
   };
+  const int there = static_cast<int>(std::thread::hardware_concurrency());
   for (const std::vector<Case>& cases : groups)
-    if (only == 0 || cases[0].plan->mesh.ranks() == only) measure(cases, launch, rounds, sliced);
+    if (only == 0 ? cases[0].cores() <= there : cases[0].plan->mesh.ranks() == only)
+      measure(cases, launch, rounds, sliced);
 }
