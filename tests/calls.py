@@ -81,6 +81,9 @@ IN_BRACKETS, FLAT, REBOUND = "an eager tensor has its element type", "is given i
 ONE_STEP, OF_EXECUTOR, UNNAMED = "a step gives numbers, and is", "are those of a trainer's executor", "inputs have no names"
 RESUMES, OF_WHAT, STEP_OF = "goes on from its newest checkpoint by resume", "a checkpoint is of what trains", "goes on from is a step"
 REPLACED, QUESTION, USE = "what takes the place of what", "a plan is not asked like this", "a plan's memory is asked of a use"
+UNITS, PLANNED, NO_TENSOR = "bytes are counted by powers of 1024", "a plan is of a program and a mesh", "an operand is no tensor"
+APPLIED, NUMBERS, TABLE = "an operation is applied to tensors", "a Tensor is the type of an input", "a constant is one number everywhere"
+LISTED = "tensors that are put together stand without braces"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
 REFUSED = [
     ('parameters.get("w");', READING),
@@ -237,6 +240,22 @@ REFUSED = [
     ("auto made = eager.wanted<int, Shape<8>>(y);", WANTED),
     ('Eager<Threads, Cpu> made("data=2", world);', SESSION),
     ("Eager<Threads, Cpu> made(world, two);", SESSION),
+    ("constexpr std::int64_t made = 64_KB;", UNITS),
+    ("constexpr std::int64_t made = 64_MB;", UNITS),
+    ("constexpr std::int64_t made = 2_GB;", UNITS),
+    ("constexpr auto& made = parallel::plan<Step>;", PLANNED),
+    ("auto made = parallel::plan<AllStored<Step, Stored<data>>>(two);", PLANNED),
+    ("auto q = eager.tensor<float, Shape<4>>(x); auto made = Net{} - q;", NO_TENSOR),
+    ("auto q = eager.tensor<float, Shape<4>>(x); auto made = q * x;", NO_TENSOR),
+    ("auto q = eager.tensor<float, Shape<4>>(x); auto made = bfloat16(2.0F) / q;", NO_TENSOR),
+    ("auto q = eager.tensor<float, Shape<4>>(x); auto made = Apply<operation::scale>{}(Here(), q, 2.0);", APPLIED),
+    ("X made(x);", NUMBERS),
+    ("Tensor<int, Shape<8>> made = y;", NUMBERS),
+    ("auto made = parallel::constant<float, Shape<4>>({1, 2, 3, 4});", TABLE),
+    ("auto made = parallel::constant<float, Shape<4>>(x);", TABLE),
+    ("auto q = eager.tensor<float, Shape<4>>(x); auto made = concatenate<0>({q, q});", LISTED),
+    ("auto q = eager.tensor<float, Shape<3>>(x); auto made = concatenate({q, q}, 0);", LISTED),
+    ('const std::string folder = "folder"; Checkpoints<Threads> made(folder, world);', SAVED),
     ('auto made = look("x", eager.tensor<float, Shape<4>>(x));', LOOK),
 ]
 BY_MPI = [

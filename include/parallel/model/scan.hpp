@@ -119,7 +119,8 @@ struct Scan {
   constexpr auto operator()(const State& initial, const X& x, const More&... more) const {
     if constexpr (State::kind == Kind::refused || X::kind == Kind::refused) {
       return refused<State, X>();
-    } else if constexpr (internals::scanning::swapped<State, X>(steps)) {
+    } else if constexpr (internals::scanning::swapped<State, X>(steps) ||
+                         (internals::is_source<X> && sizeof...(More) > 0)) {
       return static_cast<void>(internals::scanning::refused_call<State, X, More...>()), refused<State, X>();
     } else if constexpr (internals::is_source<X>) {
       return static_cast<void>(internals::mistaken<Reason::only_sources, X, 2>()), refused<State, X>();

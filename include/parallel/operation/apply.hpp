@@ -56,6 +56,16 @@ struct Apply {
                                            .where = where})};
     }
   }
+  /// With a number among the tensors: refused.
+  template <class... Given>
+  requires(!(Distributed<Given> && ...)) constexpr auto operator()(const internals::Source&, const Given&...) const {
+    static_assert(
+        sizeof...(Given) > 99,
+        "parallel: an operation is applied to tensors; its numbers stand in braces before them, whole ones in <> "
+        "behind the operation; write Apply<operation::softcap, 1>{cap}(here, x)");
+    constexpr Kind refused = sizeof...(Given) > 99 ? Kind::data : Kind::refused;
+    return typename internals::Symbolic<Tensor<float, Shape<>>, refused>::type{};
+  }
   /// Without a place in the source: refused.
   template <Distributed X, class... More>
   constexpr auto operator()(const X&, const More&...) const {

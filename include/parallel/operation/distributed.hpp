@@ -211,6 +211,14 @@ struct Tensor : internals::Arithmetic<Tensor<T, S, Annotation...>> {
   template <Distributed X>
   requires(!internals::Interface<X>) constexpr Tensor(const X&,
                                                       Kind = internals::mistaken<Reason::concrete, X>().kind) {}
+  /// Of numbers: refused.
+  template <class... Given>
+  requires(sizeof...(Given) > 0 && !(Distributed<Given> || ...)) constexpr Tensor(const Given&...) {
+    static_assert(
+        sizeof...(Given) > 99,
+        "parallel: a Tensor is the type of an input and holds no numbers; hand a vector or a span to what runs, "
+        "step(x, y), or make an eager tensor, eager.tensor<float, Shape<2>>(numbers)");
+  }
   constexpr internals::Applications* program() const { return nullptr; }
   constexpr int enter(internals::Applications&) const { return -1; }
 };

@@ -9,11 +9,12 @@ namespace PARALLEL_SHARED operation {
 // others (vocabulary parallel) B       P             P
 PARALLEL_AHEAD constexpr Shaped embedding_shape(const Arguments& a) {
   Type result{a.types[1].dtype, a.types[0].layout.unplaced()};
+  if (const Refusal refusal = whole_numbers(a, 0)) return {{result}, refusal};
   if (a.rank(1) != 2) return {{result}, {Reason::wrong_rank, {a.rank(1), 2}}};
   if (const Refusal refusal = counted(a, 1, 0)) return {{result}, refusal};
   if (a.rank(0) + 1 > max_rank) return {{result}, {Reason::wrong_rank, {a.rank(0), max_rank - 1}}};
   result.layout.dims.push_back(Dim(a.size(1, 1)));
-  return {{result}, whole_numbers(a, 0)};
+  return {{result}};
 }
 PARALLEL_AHEAD constexpr Signatures embedding_table(const Arguments& a) {
   Signatures rows{uniform_row(2, 1, Broadcast)};

@@ -61,6 +61,32 @@ struct Otherwise {
     static_cast<void>(called_otherwise<Called, X>());
   }
 };
+// With what is no tensor: a model that is not called, a vector of numbers.
+template <class X>
+concept NoTensor = std::is_class_v<X> && !Distributed<X> && !std::is_convertible_v<const X&, double>;
+template <class Other>
+constexpr auto no_operand() {
+  static_assert(
+      sizeof(Other) == 0,
+      "parallel: an operand is no tensor; call a model, net(x) - y, and let a program take numbers as an input, "
+      "or as a constant, which is one number");
+  return typename Missing<sizeof(Other)>::type{};
+}
+#define PARALLEL_MISSING(operation)                           \
+  template <NoTensor Other, Distributed X>                    \
+  constexpr auto operator operation(const Other&, const X&) { \
+    return no_operand<Other>();                               \
+  }                                                           \
+  template <Distributed X, NoTensor Other>                    \
+  constexpr auto operator operation(const X&, const Other&) { \
+    return no_operand<Other>();                               \
+  }
+PARALLEL_MISSING(+)
+PARALLEL_MISSING(-)
+PARALLEL_MISSING(*)
+PARALLEL_MISSING(/)
+#undef PARALLEL_MISSING
+
 // Some write dimensions in <>.
 #define PARALLEL_MISSING(function)                \
   template <auto... numbers>                      \

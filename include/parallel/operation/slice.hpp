@@ -93,5 +93,20 @@ template <int dim, Distributed... X>
 requires(sizeof...(X) > 3 && sizeof...(X) <= internals::max_operands) constexpr auto concatenate(const X&... x) {
   return Apply<operation::concatenate, dim>{}(internals::Source{}, x...);
 }
+namespace internals {
+/// Tensors in braces.
+struct InBraces {
+  template <Distributed... X>
+  requires(sizeof...(X) > 1) constexpr InBraces(const X&...) {
+    static_assert(sizeof...(X) > 99,
+                  "parallel: tensors that are put together stand without braces, behind the dimension along which they "
+                  "do; write concatenate<1>(x, y)");
+  }
+};
+}  // namespace internals
+template <int dim = 0, Kind kind = Kind::refused>
+constexpr auto concatenate(const internals::InBraces&, int = dim) {
+  return typename internals::Symbolic<Tensor<float, Shape<>>, kind>::type{};
+}
 
 }  // namespace parallel

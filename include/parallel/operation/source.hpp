@@ -1,5 +1,8 @@
 // Values made from nothing, by global coordinates: constants, counting, random numbers. Each rank makes its own part.
 #pragma once
+#include <initializer_list>
+#include <type_traits>
+
 #include <parallel/graph/lowering.hpp>
 #include <parallel/operation/apply.hpp>
 
@@ -51,6 +54,18 @@ inline constexpr bool is_source<Sourced<operation, T, S, kind>> = true;
 template <class T, class S = Shape<>>
 constexpr auto constant(double number) {
   return internals::Sourced<operation::constant, T, S, Kind::constant>(number);
+}
+/// Of a table: refused.
+template <class T, class S = Shape<>, class Table>
+requires(!std::is_convertible_v<const Table&, double>) constexpr auto constant(const Table&) {
+  static_assert(sizeof(Table) == 0,
+                "parallel: a constant is one number everywhere; a table is an input, or a Parameter that is Frozen and "
+                "set, and iota<Shape<4>>() counts");
+  return typename internals::Symbolic<Tensor<T, S>, Kind::refused>::type{};
+}
+template <class T, class S = Shape<>, class N>
+constexpr auto constant(std::initializer_list<N> table) {
+  return constant<T, S, std::initializer_list<N>>(table);
 }
 /// iota<Shape<8>>(): 0, 1, 2, ... along the last dimension.
 template <class S>

@@ -195,9 +195,16 @@ constexpr bool refuses_size() {
   else
     return false;
 }
+/// Where none is said.
+inline constexpr Mesh no_mesh = Mesh().on_stage(-1);
 template <class Program, Mesh mesh, class... Beside>
 constexpr auto made() {
-  if constexpr (refused<Program>() || (refused<Beside>() || ...)) {
+  if constexpr (mesh == no_mesh) {
+    static_assert(sizeof...(Beside) > 99,
+                  "parallel: a plan is of a program and a mesh, both in <>; write plan<Step, Mesh{data = 2}>, and "
+                  "derive<Step>(mesh) where only the program's start knows the mesh");
+    return RefusedPlan{};
+  } else if constexpr (refused<Program>() || (refused<Beside>() || ...)) {
     return RefusedPlan{};
   } else {
     using accepted [[maybe_unused]] = checked<Judged<Program, mesh, Beside...>>;
@@ -222,7 +229,7 @@ constexpr auto made() {
 
 /// The plan of a program on a mesh, as a constant: `static_assert` can ask it anything. `Beside`: other programs over
 /// the same parameters, whose annotations may use axes that this one does not name.
-template <class Program, Mesh mesh, class... Beside>
+template <class Program, Mesh mesh = constants::no_mesh, class... Beside>
 inline constexpr auto plan =
     constants::made<Program, with_cut(GraphView(constants::graph<Program>), mesh), Beside...>();
 

@@ -40,13 +40,15 @@ constexpr bool begins(const GraphView& g, int value, double with) {
   return m != nullptr && m->initializer.kind == Initializer::Kind::constant && m->initializer.scale == with;
 }
 
-/// A loss of logits that is given what softmax, along the classes, or sigmoid made of them. Followed is what hands
+/// A loss of logits, or log_softmax, that is given what softmax, along the classes, or sigmoid made of them. Followed is what hands
 /// probabilities on: moves, casts, reshape, of classes where it leaves these, and what keeps them from 0 or drops some.
 /// Of log_softmax the softmax is the same once more, so that is none; a sigmoid times a number bounds logits.
 constexpr bool normalized_twice(const GraphView& g, const Node& loss) {
-  const bool classes = loss.operation == &operation::negative_log_likelihood;
+  const bool logarithm = loss.operation == &operation::normalized_logarithm;
+  const bool classes = logarithm || loss.operation == &operation::negative_log_likelihood;
   if (!classes && loss.operation != &operation::binary_cross_entropy) return false;
   int logits = loss.operands[0];
+  if (logarithm && loss.ints[0] != g.value(logits).type.layout.rank() - 1) return false;
   const auto last = [&](int value) {
     const Layout& layout = g.value(value).type.layout;
     return layout.rank() > 0 ? layout.dims[layout.rank() - 1].size : 1;

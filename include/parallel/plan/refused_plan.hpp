@@ -30,6 +30,8 @@ struct RefusedPlan : Plan {
   constexpr Unknown saved_memory() const { return {}; }
   constexpr Unknown flops(const auto&...) const { return {}; }
   constexpr Unknown redundant(const auto&...) const { return {}; }
+  /// `plan<Step>(mesh)`
+  constexpr RefusedPlan operator()(const auto&...) const { return {}; }
 };
 
 }  // namespace parallel::internals

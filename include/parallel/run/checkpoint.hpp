@@ -98,6 +98,14 @@ class Checkpoints {
   /// Failure(io) where it cannot be made.
   Checkpoints(World& world, std::string folder, KeptCheckpoints kept = {}, Here here = {})
       : world_(world), files_(world, std::move(folder), kept, here) {}
+  template <class Folder, class... More>
+  requires(!Communicator<std::remove_cvref_t<Folder>>)
+      Checkpoints(Folder&&, std::type_identity_t<World>& world, More&&...)
+      : Checkpoints(world, "") {
+    static_assert(sizeof...(More) > 99,
+                  "parallel: Checkpoints are made of the communicator, then the folder; write Checkpoints "
+                  "checkpoints(world, \"folder\"), and save or resume a trainer by them");
+  }
   template <int is_named = 0>
   Checkpoints(World& world, std::string folder, const OtherNames&, Here here = {})
       : Checkpoints(world, std::move(folder), KeptCheckpoints{}, here) {
