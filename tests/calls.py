@@ -20,7 +20,9 @@ HEAD = """#include <sstream>
 #include <parallel/data/sampler.hpp>
 #include <parallel/data/windows.hpp>
 #include <parallel/device/cpu.hpp>
+#include <parallel/model/gpt2.hpp>
 #include <parallel/parallel.hpp>
+#include <parallel/run/mesh_argument.hpp>
 #include <parallel/run/averages.hpp>
 #include <parallel/run/checkpoint.hpp>
 #include <parallel/run/eager.hpp>
@@ -84,6 +86,8 @@ REPLACED, QUESTION, USE = "what takes the place of what", "a plan is not asked l
 UNITS, PLANNED, NO_TENSOR = "bytes are counted by powers of 1024", "a plan is of a program and a mesh", "an operand is no tensor"
 APPLIED, NUMBERS, TABLE = "an operation is applied to tensors", "a Tensor is the type of an input", "a constant is one number everywhere"
 LISTED = "tensors that are put together stand without braces"
+DERIVED, ADDRESSES, ELEMENT = "derive takes the mesh as an argument", "is told the addresses of its axes", "the element type is none of"
+PERCENT, POSITIONS = "what is dropped is said in percent", "there are more tokens than the context has positions"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
 REFUSED = [
     ('parameters.get("w");', READING),
@@ -256,6 +260,12 @@ REFUSED = [
     ("auto q = eager.tensor<float, Shape<4>>(x); auto made = concatenate<0>({q, q});", LISTED),
     ("auto q = eager.tensor<float, Shape<3>>(x); auto made = concatenate({q, q}, 0);", LISTED),
     ('const std::string folder = "folder"; Checkpoints<Threads> made(folder, world);', SAVED),
+    ("auto made = derive<Step, two>();", DERIVED),
+    ('auto made = mesh_argument("data=2", {data, tensor});', ADDRESSES),
+    ("auto q = eager.tensor<float, Shape<4>>(x); auto made = cast<DType::f16>(q);", ELEMENT),
+    ("constexpr models::Gpt2Sizes made{.dropped = 0.1};", PERCENT),
+    ("constexpr models::Gpt2Sizes sizes{.context = 4, .channels = 4, .heads = 2, .inner = 8, .vocabulary = 8, .classes = 8, .layers = 1, .dropped = 0}; "
+     "auto t = eager.tensor<int, Shape<1, 5>>(y); auto made = eager.model<models::Gpt2<sizes>>(1).logits(t);", POSITIONS),
     ('auto made = look("x", eager.tensor<float, Shape<4>>(x));', LOOK),
 ]
 BY_MPI = [

@@ -59,6 +59,11 @@ struct Masked {
     return softmax<1>(where(x > 0, x, constant<double, Shape<>>(-infinity)));
   }
 };
+/// The next row of a table, which behind the last there is not.
+struct Next {
+  Parameter<double, Shape<4, 3>> table{ones};
+  constexpr auto operator()(Distributed auto row) const { return embedding(row + 1, table); }
+};
 struct Summed {
   constexpr auto operator()(Distributed auto x) const { return sum(x); }
 };
@@ -191,6 +196,19 @@ Said evaluated(const Mesh& mesh, const std::vector<T>& x, const char* word = "fi
   check_numbers("");
   for (const Said& other : said) CHECK(other.words == said[0].words);
   return said[0];
+}
+
+TEST_CASE("an index that a program makes") {
+  using Looked = Evaluation<Next, Tensor<int, Shape<4 / data>>>;
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+    const Said said = evaluated<Looked>(mesh, std::vector<int>{0, 1, 2, 3});
+    CAPTURE(said.words);
+    CHECK(said.has(" were made by embedding at finite.cpp:"));
+    CHECK(said.has(std::string("operand 0, i32[4/data], is finite, from ") + (mesh.ranks() == 2 ? "3" : "1") +
+                   " to 4; "));
+    CHECK(said.has("look at the indices"));
+    CHECK(evaluated<Looked>(mesh, std::vector<int>{0, 1, 2, 2}).words == "");
+  }
 }
 
 TEST_CASE("too large for f16, and for a sum over ranks") {

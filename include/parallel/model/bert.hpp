@@ -15,12 +15,12 @@ struct BertSizes {
   std::int64_t classes = 30522;  ///< how much of the vocabulary there really is
   Dim layers = 12;               ///< `12 / stage` is a pipeline
   int segments = 2;
-  int dropped = 10;             ///< percent
+  Percent dropped = 10;         ///< percent
   int epsilon = 12;             ///< 10 to the minus this is added to variances
   std::int64_t ignored = -100;  ///< the target of a token that is not masked
 
   constexpr std::int64_t size() const { return channels / heads.size; }
-  constexpr double drop() const { return dropped / 100.0; }
+  constexpr double drop() const { return dropped.share(); }
   constexpr double added() const {
     double power = 1;
     for (int i = 0; i < epsilon; ++i) power *= 10;

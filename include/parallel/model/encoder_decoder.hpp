@@ -15,12 +15,12 @@ struct EncoderDecoderSizes {
   Dim vocabulary = 32768 / axes::tensor;
   std::int64_t classes = 32768;  ///< how much of the vocabulary there really is
   int layers = 6;                ///< of each half
-  int dropped = 10;              ///< percent
+  Percent dropped = 10;          ///< percent
   int smoothing = 10;            ///< of labels, percent
   std::int64_t ignored = -100;   ///< the target of padding
 
   constexpr std::int64_t size() const { return channels / heads.size; }
-  constexpr double drop() const { return dropped / 100.0; }
+  constexpr double drop() const { return dropped.share(); }
 };
 
 template <EncoderDecoderSizes n, class T = float>

@@ -22,6 +22,11 @@ constexpr std::int64_t padded(std::int64_t classes, std::int64_t multiple) {
   return (classes + multiple - 1) / multiple * multiple;
 }
 
+/// Whether tokens[batch, positions] are at most as many as a context has positions.
+template <Dim context>
+constexpr bool fits(const Layout& tokens) {
+  return tokens.rank() < 2 || tokens.dims[1].size <= context.size;
+}
 /// A hidden state x[batch, positions, channels] as it lies between products: split along the sequence as `context` is,
 /// whole on every other axis.
 template <Dim context, Distributed X>
@@ -40,6 +45,19 @@ template <Distributed X>
 constexpr auto whole_sequence(const X& x, Here here = {}) {
   return internals::off_sequence<Broadcast>(x, here);
 }
+
+/// What is dropped of a hundred: a whole number.
+struct Percent {
+  int value = 0;
+  constexpr Percent(int of_a_hundred) : value(of_a_hundred) {}
+  template <class Fraction>
+  requires(std::is_floating_point_v<Fraction>) constexpr Percent(Fraction) {
+    static_assert(sizeof(Fraction) > 99,
+                  "parallel::models: what is dropped is said in percent, a whole number; write .dropped = 10 for 0.1");
+  }
+  constexpr bool operator==(const Percent&) const = default;
+  constexpr double share() const { return value / 100.0; }
+};
 
 /// Causal attention over the sequence itself; `dropped` is the probability of a probability to be dropped.
 template <std::int64_t room, Context context = Context::gathered, Distributed Q, Distributed K, Distributed V>

@@ -38,5 +38,10 @@ constexpr auto cast(const X& x, Here here = {}) {
   else
     return Apply<operation::casting, static_cast<int>(internals::dtype_of<T>)>{}(here, x);
 }
+/// To a value for a type: refused.
+template <DType, Distributed X>
+constexpr auto cast(const X&) {
+  return internals::mistaken<Reason::no_element_type, X>();
+}
 
 }  // namespace parallel

@@ -239,7 +239,8 @@ constexpr Initializer normal(double deviation, internals::NoMore = {}) {
 }
 /// Normal, smaller by the square root of twice the depth (GPT-2's residual projections).
 constexpr Initializer scaled_normal(double deviation, Dim layers) {
-  double root = 1, n = 2.0 * static_cast<double>(layers.size);
+  if (layers.size < 1) deviation = -1;  // refused where it is used
+  double root = 1, n = 2.0 * static_cast<double>(layers.size < 1 ? 1 : layers.size);
   for (int i = 0; i < 60; ++i) root = (root + n / root) / 2;
   return {Initializer::Kind::normal, deviation / root, true};
 }

@@ -106,6 +106,14 @@ requires(sizeof...(Program) == 0 || !std::is_convertible_v<const Given&, const M
       "2}), with mesh_argument(text, {&data}) for one of the command line");
   return nothing<OwnedPlan>();
 }
+/// Of a mesh in <>: refused.
+template <class Program, Mesh mesh>
+OwnedPlan derive() {
+  static_assert(mesh.count > 99,
+                "parallel: derive takes the mesh as an argument, since only the program's start knows it; write "
+                "derive<Step>(mesh), and of a constant plan<Step, mesh>");
+  return nothing<OwnedPlan>();
+}
 /// The same as one rank of the mesh sees it: the plan of its stage.
 template <class Program, class... Beside>
 OwnedPlan derive(const Mesh& mesh, int rank) {

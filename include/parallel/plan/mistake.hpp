@@ -70,13 +70,18 @@ constexpr bool normalized_twice(const GraphView& g, const Node& loss) {
 /// A loss of logits that are given, and of targets that are what a product, and maybe a bias, makes: as it comes,
 /// without a sigmoid.
 constexpr bool swapped_target(const GraphView& g, const Node& n) {
-  if (n.operation != &operation::binary_cross_entropy) return false;
-  const Node& targets = source(g, n.operands[1]);
-  const bool scores =
-      targets.operation == &operation::matmul ||
-      (targets.operation == &operation::add && one_of(source(g, targets.operands[0]), &operation::matmul) &&
-       parameter_of(g, targets.operands[1]));
-  return scores && source(g, n.operands[0]).is(Structural::input);
+  const auto swapped = [&](int logits, int targets) {
+    const Node& made = source(g, targets);
+    const bool scores = made.operation == &operation::matmul ||
+                        (made.operation == &operation::add && one_of(source(g, made.operands[0]), &operation::matmul) &&
+                         parameter_of(g, made.operands[1]));
+    return scores && source(g, logits).is(Structural::input);
+  };
+  if (n.operation == &operation::binary_cross_entropy) return swapped(n.operands[0], n.operands[1]);
+  // p log softmax(logits), as soft_cross_entropy has it
+  if (n.operation != &operation::multiply) return false;
+  const Node& logarithm = source(g, n.operands[1]);
+  return logarithm.operation == &operation::normalized_logarithm && swapped(logarithm.operands[0], n.operands[0]);
 }
 /// A norm whose gain begins with zeros and whose shift begins with ones, or by statistics of which the mean begins with
 /// ones and the variance with zeros.
@@ -100,6 +105,14 @@ constexpr bool swapped_norm(const GraphView& g, const Node& n) {
 constexpr bool large_epsilon(const Node& n) {
   return one_of(n, &operation::norm_rows, &operation::normalize, &operation::channel_normalize) &&
          !(n.reals[1] >= 0 && n.reals[1] < 0.1);
+}
+/// A bound or a deviation that is none.
+constexpr bool out_of_range(const GraphView& g, const Node& n) {
+  if (n.operation == &operation::huber) return !(n.reals[0] > 0);
+  if (n.operation == &operation::random) return !(n.reals[0] >= 0);
+  if (!n.is(Structural::parameter)) return false;
+  const Initializer& begins = g.member(n.member).initializer;
+  return begins.kind != Initializer::Kind::constant && !(begins.scale >= 0 && begins.scale < 1e9);
 }
 /// A parameter that is a vector of a convolution's channels and meets its last dimension, which happens to be as long.
 constexpr bool along_width(const GraphView& g, const Node& n) {
@@ -134,6 +147,7 @@ constexpr Mistake mistake(const GraphView& g) {
     if (mistakes::swapped_target(g, n)) return {Reason::swapped_target, i};
     if (mistakes::swapped_norm(g, n)) return {Reason::swapped_norm, i};
     if (mistakes::large_epsilon(n)) return {Reason::epsilon, i};
+    if (mistakes::out_of_range(g, n)) return {Reason::out_of_range, i};
     if (mistakes::along_width(g, n)) return {Reason::along_width, i};
   }
   return {};

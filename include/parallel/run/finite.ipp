@@ -55,7 +55,7 @@ PARALLEL_INLINE void FiniteCheck::begin_step(std::int64_t step, double loss_scal
 
 PARALLEL_INLINE Finiteness FiniteCheck::look(const Type& type, const View& view) const {
   Finiteness f;
-  if (type.dtype == DType::i32 || view.data == nullptr) return f;
+  if (view.data == nullptr) return f;
   each_number(plan_, type, rank_, view, [&](std::int64_t index, double x) {
     ++f.elements;
     if (std::isfinite(x)) {
@@ -139,17 +139,20 @@ PARALLEL_INLINE void FiniteCheck::note(int node, int layer, int micro_batch, con
     words += ", charged to " + path_of(g_.member(n.member), layer, stacked ? result.first : -1);
   }
   std::string came;
+  bool indexed = false;
   for (std::size_t o = 0; o < operands.size(); ++o) {
     const Finiteness& f = operands[o];
     const Value& value = g_.value(n.operands[static_cast<int>(o)]);
     if (f.elements == 0) continue;
+    indexed = indexed || value.type.dtype == DType::i32;
     if (g_.scalar_value >= 0 && value.node == g_.value(g_.scalar_value).node) continue;
     came += "; operand " + std::to_string(o) + ", " + text(value.type) + ", " +
             (f.nans + f.infinities == 0 ? "is finite" : "has " + finiteness::counts(f)) + finiteness::range(f);
   }
   const char* const advice =
-      nan_came          ? "; they came with its operands: look at what made those"
-      : infinity_came   ? "; it makes them of infinities, as of a row in which a mask leaves nothing"
+      nan_came        ? "; they came with its operands: look at what made those"
+      : infinity_came ? "; it makes them of infinities, as of a row in which a mask leaves nothing"
+      : indexed ? "; its operands are finite: look at the indices, of which one may lie outside of what they count"
       : result.nans > 0 ? "; its operands are finite: look at what it is defined for"
                         : "; its operands are finite: what it computes is too large for its element type";
   first_ = finiteness::found(nan_came, events_, exit_code::failed,

@@ -18,6 +18,19 @@ PARALLEL_INLINE Mesh mesh_argument(std::string_view argument, std::span<const Ax
 inline Mesh mesh_argument(std::string_view argument, std::initializer_list<const Axis*> axes) {
   return mesh_argument(argument, std::span<const Axis* const>(axes.begin(), axes.size()));
 }
+/// Of an argument of main that was not given, too: nothing.
+inline Mesh mesh_argument(const char* argument, std::initializer_list<const Axis*> axes) {
+  return mesh_argument(std::string_view(argument == nullptr ? "" : argument), axes);
+}
+/// Of axes without their addresses: refused.
+template <int addresses = 0>
+Mesh mesh_argument(const std::string_view&, std::initializer_list<Axis>) {
+  static_assert(
+      addresses > 0,
+      "parallel: a mesh from the command line is told the addresses of its axes; write mesh_argument(argv[1], "
+      "{&data, &tensor})");
+  return {};
+}
 
 }  // namespace parallel::internals
 
