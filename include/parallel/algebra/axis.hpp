@@ -43,11 +43,12 @@ struct Axis {
 
 namespace internals {
 constexpr bool same_name(const Axis& a, const Axis& b) { return a.text() == b.text(); }
-/// The first of several axes that has the name of another; null, if each has a name of its own.
+/// The first of several axes that has the name of another; null, if each has a name of its own. (One of them is null
+/// where a program is refused for another reason, as layers that are no member.)
 constexpr const Axis* namesake(const auto& axes) {
   for (int i = 0; i < axes.size(); ++i)
     for (int j = 0; j < i; ++j)
-      if (same_name(*axes[i], *axes[j])) return axes[i];
+      if (axes[i] != nullptr && axes[j] != nullptr && same_name(*axes[i], *axes[j])) return axes[i];
   return nullptr;
 }
 }  // namespace internals

@@ -95,7 +95,7 @@ struct WrittenPlan {
 };
 
 /// The answer to never, uses_only and is: true, or the first collective that contradicts.
-struct Finding {
+struct [[nodiscard]] Finding {
   enum class Of : std::uint8_t { nothing, never, uses_only, is, foreign };
   Of of = Of::nothing;  ///< what is contradicted; foreign: nothing, as an axis of a row is not the plan's
   Phase phase{};

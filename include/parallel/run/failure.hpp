@@ -36,7 +36,7 @@ int misguarded() {
 /// line "NAME: error: SENTENCE", with the rank that threw it, and its exit code. So does a standard output that cannot
 /// be written.
 template <class F>
-int guarded(const char* name, F f) {
+[[nodiscard("it is the program's exit code; return it from main")]] int guarded(const char* name, F f) {
   if constexpr (!std::is_invocable_r_v<int, F&>) {
     return misguarded<F>();
   } else {
