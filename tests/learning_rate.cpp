@@ -96,3 +96,11 @@ TEST_CASE("a progress of no steps is refused") {
   CHECK_THROWS_WITH_AS(Progress(0, 8, false), "a progress is told of 0 steps; give a number from 1 on", Misuse);
   CHECK_THROWS_AS(Progress(-5, 8, true), Misuse);
 }
+TEST_CASE("a progress counts the steps of its own run") {
+  Progress resumed(110, 8, false);
+  for (int step = 100; step < 110; ++step) resumed.step(step, 1, 1);
+  CHECK(resumed.steps_a_second(109, 2) == 5);
+  Progress whole(110, 8, false);
+  for (int step = 0; step < 110; ++step) whole.step(step, 1, 1);
+  CHECK(whole.steps_a_second(109, 2) == 55);
+}

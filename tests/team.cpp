@@ -301,7 +301,8 @@ TEST_CASE("each part is asked for once, and all threads come back") {
 
 namespace own {
 
-/// (parameter, velocity, gradient, factor, scalars) -> parameter, velocity. Without a table it goes element by element.
+/// (parameter, velocity, gradient, factor, scalars) -> parameter, velocity. Without a table it goes element by element,
+/// and may ask where those stand.
 inline constexpr Operation push{.name = "push", .updates = true};
 /// v = momentum v + factor g; p -= learning_rate v.
 struct Push {
@@ -324,9 +325,11 @@ void push_kernel(const Call& call) {
   const double factor = *call.operands[3].as<const double>();
   float *const p = call.results[0].as<float>(), *const v = call.results[1].as<float>();
   const float* const g = call.operands[2].as<const float>();
+  const std::int64_t row = call.results[0].extent(1, call.results[0].rank);
   for (std::int64_t i = 0; i < call.results[0].elements(); ++i) {
     v[i] = static_cast<float>(momentum * v[i] + factor * g[i]);
-    p[i] = static_cast<float>(p[i] - rate * v[i]);
+    // by where it stands: row 0 stays as it is, later ones go farther
+    p[i] = static_cast<float>(p[i] - rate * v[i] * static_cast<double>(call.results[0].at(0, i / row)) / 100);
   }
 }
 constexpr CpuKernels kernels[]{{&push, push_kernel, nullptr}};
@@ -400,12 +403,11 @@ TEST_CASE("a training whose ranks have several threads is the one whose ranks ha
       if (product_library() == "Eigen") CHECK(trained(mesh, threads) == alone);
   }
 }
-TEST_CASE("no threads are refused before the first step") {
-  for (const int threads : {0, -1})
-    CHECK_THROWS_WITH_AS(
-        trained(Mesh{data = 1}, threads),
-        ("a Cpu of " + std::to_string(threads) + " threads computes nothing; a rank has one, or more").c_str(),
-        Failure);
+TEST_CASE("no threads, or too many, are refused before the first step") {
+  for (const int threads : {0, -1, 1025})
+    CHECK_THROWS_WITH_AS(trained(Mesh{data = 1}, threads),
+                         ("a Cpu has " + std::to_string(threads) + " threads; give it from 1 to 1024").c_str(),
+                         Failure);
 }
 TEST_CASE("a machine whose ranks have several threads multiplies at the rates of as many cores") {
   Machine machine;

@@ -317,11 +317,12 @@ requires(sizeof...(placements) + sizeof...(More) > 0) constexpr auto to(const X&
   return mistaken<Reason::no_placement, X>();
 }
 
-// Of one tensor alone an ellipsis is as good as nothing, a pack is not.
-#define PARALLEL_POOL(function)                             \
-  template <HeightWidth..., Distributed X, class... More>   \
-  constexpr auto function(const X&, const More&...) {       \
-    return called_otherwise<figure::called::function, X>(); \
+// Of one tensor alone an ellipsis is as good as nothing, and to clang 16 a pack is, too.
+#define PARALLEL_POOL(function)                                                                                     \
+  template <HeightWidth... numbers, Distributed X, class... More>                                                   \
+  requires(sizeof...(numbers) == 0 || (sizeof...(More) > 0 && !(std::is_same_v<More, Here> || ...))) constexpr auto \
+  function(const X&, const More&...) {                                                                              \
+    return called_otherwise<figure::called::function, X>();                                                         \
   }
 PARALLEL_POOL(max_pool)
 PARALLEL_POOL(average_pool)

@@ -14,6 +14,10 @@ class Progress {
   Progress(int steps, int tokens, bool speaks);
   /// Step `step`, counted from 0, is done.
   void step(int step, double loss, double gradient_norm);
+  /// Steps of this run over its seconds, behind step `step`: a run that was resumed did not compute those before.
+  double steps_a_second(int step, double seconds) const {
+    return (step + 1 - first_) / (seconds > 1e-9 ? seconds : 1e-9);
+  }
   void finish() const {
     if (speaks_ && terminal_) std::fprintf(stderr, "\n");
   }
@@ -22,7 +26,7 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  int steps_, tokens_;
+  int steps_, tokens_, first_ = 0;
   bool speaks_, terminal_;
   Clock::time_point begun_ = Clock::now(), shown_ = begun_;
   std::vector<double> losses_{};

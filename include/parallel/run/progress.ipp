@@ -18,15 +18,15 @@ PARALLEL_INLINE Progress::Progress(int steps, int tokens, bool speaks)
 }
 
 PARALLEL_INLINE void Progress::step(int step, double loss, double gradient_norm) {
+  if (losses_.empty()) first_ = step;
   losses_.push_back(loss);
   if (!speaks_) return;
   const auto now = Clock::now();
   const bool last = step + 1 == steps_;
-  if (!last && now - shown_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(5)) && step != 0)
+  if (!last && now - shown_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(5)) && step != first_)
     return;
   shown_ = now;
-  const double seconds = std::chrono::duration<double>(now - begun_).count();
-  const double rate = (step + 1) / std::max(seconds, 1e-9);
+  const double rate = steps_a_second(step, std::chrono::duration<double>(now - begun_).count());
   const int left = static_cast<int>(std::lround((steps_ - step - 1) / rate));
   std::fprintf(stderr, "%sstep %d/%d  loss %.4f  gradient norm %.3f  %.0f tokens/s  %d:%02d left%s",
                terminal_ ? "\r\033[K" : "", step + 1, steps_, loss, gradient_norm, rate * tokens_, left / 60, left % 60,

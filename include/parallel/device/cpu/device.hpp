@@ -34,15 +34,17 @@ struct PARALLEL_SHARED Table {
 template <class... T>
 struct CpuOf {
   std::span<const CpuKernels> own{};
+  static constexpr int most_threads = 1024;
   int threads = 1;                    ///< that compute a rank's operations together: its share of the machine's cores
   std::shared_ptr<cpu::Team> team{};  ///< they, of an executor's device
 
   /// For an executor: begins its threads, which all executors of the calling thread share, each with what a plan's
   /// kernels work in. Throws Failure where they are none, or more than the system gives.
   void make_ready(const account::Scratch& scratch) {
-    if (threads < 1)
-      throw Failure("a Cpu of " + std::to_string(threads) + " threads computes nothing; a rank has one, or more",
-                    exit_code::configuration);
+    if (threads < 1 || threads > most_threads)
+      throw Failure(
+          "a Cpu has " + std::to_string(threads) + " threads; give it from 1 to " + std::to_string(most_threads),
+          exit_code::configuration);
     team = cpu::team_of(threads);
     cpu::each_unit(team.get(), threads, [&](std::int64_t) { cpu::reserve(scratch); });
   }

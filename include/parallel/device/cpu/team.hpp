@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <parallel/account/cpu.hpp>
 #include <parallel/device/kernel.hpp>
 #include <parallel/graph/structure.hpp>
 #include <parallel/operation/remember.hpp>
@@ -132,8 +133,13 @@ void each_part(Team* team, std::int64_t n, std::int64_t unit, F f) {
   });
 }
 
-/// Whether any element of a call's result can be computed without the others, whatever shape they have. Of kernels that
-/// are not the library's, which has its team as their context, only updates are known to be so.
+/// Whether a kernel may ask where an element stands: it is not the library's, which has its team as its context.
+inline bool asks_for_places(const Call& call, const Team& team) {
+  return call.context != &team && !account::cpu::updates_in_pieces(call.operation->name) &&
+         call.operation->name != operation::cast.name;
+}
+/// Whether any element of a call's result can be computed without the others. Of a program's own kernels only updates
+/// are known to be so.
 inline bool by_element(const Call& call, const Team& team) {
   if (call.operation == nullptr || call.results.size() == 0) return false;
   const Operation& operation = *call.operation;
@@ -144,6 +150,28 @@ inline bool by_element(const Call& call, const Team& team) {
     alike = alike && (operation.element_by_element >> i & 1) != 0 &&
             call.operands[i].elements() == call.results[0].elements();
   return alike;
+}
+/// Rows [begin, end) of such a call, by the first dimension: parts that know where they stand in the whole.
+inline Call rows_of(Call call, std::int64_t begin, std::int64_t end) {
+  const std::int64_t elements = call.results[0].elements();
+  const auto cut = [&](View& v) {
+    if (v.elements() != elements) return;
+    v.data = v.as<std::byte>() + begin * (elements / v.size[0]) * bytes_of(v.dtype);
+    v.size[0] = end - begin;
+    v.offset[0] += begin;
+  };
+  for (View& v : call.operands) cut(v);
+  for (View& v : call.results) cut(v);
+  return call;
+}
+/// Whether what such a call takes and gives has the same first dimension, or is a number.
+inline bool of_rows(const Call& call) {
+  const View& first = call.results[0];
+  const auto fits = [&](const View& v) {
+    return v.elements() != first.elements() || (v.rank > 0 && v.size[0] == first.size[0]);
+  };
+  return std::all_of(call.operands.begin(), call.operands.end(), fits) &&
+         std::all_of(call.results.begin(), call.results.end(), fits);
 }
 /// Elements [begin, end) of such a call, whose other operands are numbers.
 inline Call part_of(Call call, std::int64_t begin, std::int64_t end) {
@@ -166,6 +194,12 @@ inline void compute(Team& team, const Launch& launch) {
   bool cut = team.size() > 1 && elements >= least * team.size();
   for (const Call& call : launch.calls) cut = cut && by_element(call, team) && call.results[0].elements() == elements;
   if (!cut) return launch.run();
+  if (asks_for_places(launch.calls[0], team)) {
+    const Call& own = launch.calls[0];
+    if (launch.calls.size() > 1 || !of_rows(own)) return launch.run();
+    return each_part(&team, own.results[0].size[0], 1,
+                     [&](std::int64_t begin, std::int64_t end) { own.kernel(rows_of(own, begin, end)); });
+  }
   each_part(&team, elements, unit, [&](std::int64_t begin, std::int64_t end) {
     for (const Call& call : launch.calls) call.kernel(part_of(call, begin, end));
   });
