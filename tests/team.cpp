@@ -262,7 +262,7 @@ TEST_CASE("elements that several operations go through one after the other, by s
   }
 }
 TEST_CASE("executors of a thread share its team, which has room for what their plans need") {
-  Cpu first{.threads = 2}, second{.threads = 2}, third{.threads = 3};
+  Cpu first{.threads = 2}, second{.threads = 2}, third{.threads = 3}, fourth{.threads = 2};
   account::Scratch scratch;
   scratch.pieces[static_cast<int>(account::cpu::Purpose::packing)] = 300'000;
   first.make_ready({});
@@ -270,6 +270,8 @@ TEST_CASE("executors of a thread share its team, which has room for what their p
   third.make_ready({});
   CHECK(first.team == second.team);
   CHECK(first.team != third.team);
+  fourth.make_ready({});
+  CHECK(fourth.team == first.team);
   std::array<std::byte*, 2> before{}, after{};
   const auto at = [](std::size_t bytes) { return cpu::scratch_bytes<account::cpu::Purpose::packing>(bytes); };
   first.team->each([&](int i) { before[static_cast<std::size_t>(i)] = at(1); });

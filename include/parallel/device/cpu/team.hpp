@@ -101,10 +101,13 @@ class Team {
 
 /// The team of so many threads that executors of this thread share: they run one after the other. None for one thread.
 inline std::shared_ptr<Team> team_of(int threads) {
-  thread_local std::weak_ptr<Team> last;
+  thread_local std::vector<std::weak_ptr<Team>> teams;
   if (threads == 1) return nullptr;
-  std::shared_ptr<Team> team = last.lock();
-  if (team == nullptr || team->size() != threads) last = team = std::make_shared<Team>(threads);
+  std::erase_if(teams, [](const std::weak_ptr<Team>& known) { return known.expired(); });
+  for (const std::weak_ptr<Team>& known : teams)
+    if (std::shared_ptr<Team> team = known.lock(); team != nullptr && team->size() == threads) return team;
+  std::shared_ptr<Team> team = std::make_shared<Team>(threads);
+  teams.push_back(team);
   return team;
 }
 
