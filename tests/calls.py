@@ -10,7 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-HEAD = """#include <sstream>
+HEAD = """#include <array>
+#include <sstream>
 #ifdef WITH_MPI
 #include <parallel/communicator/mpi.hpp>
 #endif
@@ -38,6 +39,13 @@ struct Net {
   Parameter<float, Shape<4, 3>> w{xavier};
   constexpr auto operator()(Distributed auto x, Distributed auto y) const { return mean(cross_entropy(matmul(x, w), y)); }
 };
+struct Scale {
+  double by;
+};
+template <Distributed T>
+constexpr auto operator*(const Scale& scale, const T& x) {
+  return scale.by * x;
+}
 using X = Tensor<float, Shape<8 / data, 4>>;
 using Step = Training<Net, AdamW, X, Tensor<int, Shape<8 / data>>>;
 constexpr Mesh two{data = 2};
@@ -86,6 +94,7 @@ REPLACED, QUESTION, USE = "what takes the place of what", "a plan is not asked l
 UNITS, PLANNED, NO_TENSOR = "bytes are counted by powers of 1024", "a plan is of a program and a mesh", "an operand is no tensor"
 APPLIED, NUMBERS, TABLE = "an operation is applied to tensors", "a Tensor is the type of an input", "a constant is one number everywhere"
 LISTED = "tensors that are put together stand without braces"
+POOLED = "max_pool<2>(x), with its window"
 DERIVED, ADDRESSES, ELEMENT = "derive takes the mesh as an argument", "is told the addresses of its axes", "the element type is none of"
 PERCENT, POSITIONS = "what is dropped is said in percent", "there are more tokens than the context has positions"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
@@ -261,6 +270,7 @@ REFUSED = [
     ("auto q = eager.tensor<float, Shape<3>>(x); auto made = concatenate({q, q}, 0);", LISTED),
     ('const std::string folder = "folder"; Checkpoints<Threads> made(folder, world);', SAVED),
     ("auto made = derive<Step, two>();", DERIVED),
+    ("auto q = eager.tensor<float, Shape<1, 1, 4, 4>>(x); auto made = max_pool<2, 2, 0, 1>(q);", POOLED),
     ('auto made = mesh_argument("data=2", {data, tensor});', ADDRESSES),
     ("auto q = eager.tensor<float, Shape<4>>(x); auto made = cast<DType::f16>(q);", ELEMENT),
     ("constexpr models::Gpt2Sizes made{.dropped = 0.1};", PERCENT),
@@ -273,7 +283,17 @@ BY_MPI = [
     ("run_mpi([](Mpi&) {}, 4, 5);", PROCESSES),
     ("run_mpi();", PROCESSES),
 ]
+# Taken, with a warning: what nobody reads.
+WARNED = [
+    'guarded("name", [] { return 0; });',
+    "constexpr auto& made = parallel::plan<Step, two>; made.never(all_gather(data));",
+    "constexpr auto& made = parallel::plan<Step, two>; made.is({});",
+]
 ACCEPTED = [
+    "X made, copy(made), other{made}; std::vector<X> many(3); auto one = parallel::constant<float, Shape<>>({1.5}); auto none = parallel::constant<float>(0);",
+    'auto made = mesh_argument(std::string("data=2"), {&data}); auto none = mesh_argument("data=2", {}); const std::array<const Axis*, 1> known{&data}; auto third = mesh_argument("data=2", known);',
+    "auto q = eager.tensor<float, Shape<4>>(x); auto made = Scale{2} * q;",
+    "constexpr models::Gpt2Sizes sizes{.dropped = 20}; static_assert(sizes.dropped / 100.0 == 0.2); constexpr int percent = sizes.dropped; static_assert(percent == 20);",
     "enum { rows, columns }; constexpr std::size_t last = 1; auto q = eager.tensor<float, Shape<4, 2>>(x); auto made = mean<columns>(q) + max<last>(q) + sum<1>(q);",
     "Executor<Threads, Cpu> made(plan, world, parameters); made(x, y);",
     "Executor<Threads, Cpu> made(plan, world, parameters); made.input(0, {1.0F, 2.0F}); made.input(1, y); std::ostringstream() << plan << *plan;",
@@ -338,6 +358,9 @@ def main(include, compilers):
                     wrong.append(f"{said} times instead of {expected}: {sentence}")
             wrong += [e[:300] for e in found if not any(sentence in e for _, sentence in refused)]
             wrong += errors(compiler, include, ACCEPTED, folder)
+            dropped = errors(compiler, include, WARNED, folder)
+            if len(dropped) != len(WARNED) or not all("nodiscard" in e for e in dropped):
+                wrong += [f"{len(dropped)} warnings of what nobody reads instead of {len(WARNED)}:", *dropped]
             faults += len(wrong)
             for what in wrong:
                 print(f"{compiler}: {what}")

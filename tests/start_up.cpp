@@ -68,9 +68,10 @@ TEST_CASE("meshes that cannot be read") {
       "--mesh tensor=2,data: 'data' is not axis=ranks; write for example tensor=2,sequence=2 with the axes tensor, sequence, data");
   CHECK(refused("expert=2", std::span(three).first(1)) ==
         "--mesh expert=2: there is no axis 'expert'; write for example tensor=2 with the axes tensor");
+  CHECK(refused(nullptr, three).starts_with("--mesh : no mesh is given; "));
   const char* const not_given = nullptr;  // as argv[1] of a program without arguments
   CHECK_THROWS_WITH_AS(mesh_argument(not_given, {&data}),
-                       "--mesh : '' is not axis=ranks; write for example data=2 with the axes data", Failure);
+                       "--mesh : no mesh is given; write for example data=2 with the axes data", Failure);
   CHECK(refused("data=2", {}) ==
         "--mesh data=2: there is no axis 'data'; the program names no axis, so it has no mesh");
 }

@@ -238,6 +238,34 @@ TEST_CASE("a program's own kernel gets its call whole, but of an optimizer") {
     check_near(found, defined(sizes, [&](const Sizes& i) { return x(i) * static_cast<double>(i[0] + 2); }), 1e-6);
   }
 }
+namespace own {
+
+/// Stands for the library's: a step down by the gradient, of which row 0 is spared.
+void spare_first_row(const Call& call) {
+  const View& p = call.results[0];
+  const std::int64_t row = p.extent(1, p.rank);
+  for (std::int64_t i = 0; i < p.elements(); ++i)
+    if (p.at(0, i / row) != 0) p.as<float>()[i] -= call.operands[1].as<const float>()[i];
+}
+constexpr CpuKernels sparing[]{{&operation::lion, spare_first_row, nullptr}};
+
+}  // namespace own
+
+TEST_CASE("a kernel that stands for one of the library's is told where its rows stand") {
+  const Sizes sizes{90, 300};
+  const Numbers before = normal_numbers(sizes, 1), gradient = normal_numbers(sizes, 2);
+  for (const int threads : {1, 3}) {
+    Cpu device{.own = own::sparing, .threads = threads};
+    device.make_ready({});
+    Run<float> run;
+    run.operand(before).operand(gradient).result_in_place(0).call().operation = &operation::lion;
+    const Numbers found = run.run([&](Call& call) {
+      call.kernel = device.kernel(operation::lion, call);
+      device.compute({{&call, 1}});
+    });
+    check_near(found, defined(sizes, [&](const Sizes& i) { return before(i) - (i[0] == 0 ? 0 : gradient(i)); }), 1e-6);
+  }
+}
 TEST_CASE("elements that several operations go through one after the other, by several threads") {
   const Sizes sizes{100, 200};
   const Numbers x = normal_numbers(sizes, 1), y = normal_numbers(sizes, 2);

@@ -82,7 +82,8 @@ void measure(const Mesh& mesh, const Options& options, const std::string& words 
   if (options.threads > 1) name += ", " + std::to_string(options.threads) + " threads each";
   Peak peak;
   Costs::forget();
-  const double before = memory_bandwidth(mesh.ranks());
+  const int cores = mesh.ranks() * options.threads;
+  const double before = memory_bandwidth(cores);
   std::vector<Cost> costs;
   Seen seen;
   const auto begin = Clock::now();
@@ -109,16 +110,17 @@ void measure(const Mesh& mesh, const Options& options, const std::string& words 
   const double first = std::chrono::duration<double>(seen.first - begin).count();
   row("gpt_step", name + ": from nothing to the end of the first step", first, "s");
   row("gpt_step", name + ": as 6 N tokens", per(flops / 1e9, seen.times), "GFLOP/s");
-  const double all_cores = peak.gflops() * mesh.ranks() * options.threads;
+  const double all_cores = peak.gflops() * cores;
   row("gpt_step", name + ": share of the FMA peak, " + text(peak.gflops()) + " GFLOP/s a core",
       per(flops / 1e7 / all_cores, seen.times), "%");
-  const double bandwidth = std::max(before, memory_bandwidth(mesh.ranks()));
+  const double bandwidth = std::max(before, memory_bandwidth(cores));
   double whole = 0;
   for (const Cost& cost : costs) whole += cost.seconds;
   for (const Cost& cost : costs) {
     if (cost.seconds < 0.004 * whole && cost.name.find("executor") == std::string::npos) continue;
     std::string what = name + ": " + cost.name;
-    if (cost.flops > 0) what += " at " + text(cost.flops / cost.seconds / 1e7 / peak.gflops()) + " % of the peak";
+    if (cost.flops > 0)
+      what += " at " + text(cost.flops / cost.seconds / 1e7 / peak.gflops() / options.threads) + " % of the peak";
     if (cost.name == "adamw") {
       // bytes of both moments: parameters, gradients and moments are read, all but gradients are written
       const auto moments = static_cast<double>(plan->memory.blocks[static_cast<int>(MemoryBlock::state)]);
@@ -166,7 +168,9 @@ void measure_all(const Options& options) {
   if (options.fusing) return measure_fusing<Size>(options);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const bool all = options.ranks == 0;
-  const auto wanted = [&](int ranks) { return all ? ranks * options.threads <= cores : options.ranks == ranks; };
+  const auto wanted = [&](int ranks) {
+    return all ? ranks == 1 || ranks * options.threads <= cores : options.ranks == ranks;
+  };
   for (const int ranks : {1, 2, 4})
     if (wanted(ranks)) {
       measure<Size>(Mesh{data = ranks}, options);

@@ -3,7 +3,8 @@
 //
 //   prediction [--rounds N] [--ranks N] [--slices]
 //
-// Of as many ranks as there are cores; also of one rank of two threads, on the machine as `with_threads(2)` has it.
+// Of up to as many ranks as there are cores; also of one rank of two threads, on the machine as `with_threads(2)` has
+// it, where a round in which other programs took the second thread's core is not left out.
 // The machine's rates and all steps of as many ranks are measured by turns in one process, so that what else runs falls
 // on both, and rounds in which other programs took a rank's core are left out where enough others are there. --slices
 // also says how many milliseconds each kind of operation was predicted to take and took on rank 0.

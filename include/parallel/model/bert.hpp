@@ -20,7 +20,7 @@ struct BertSizes {
   std::int64_t ignored = -100;  ///< the target of a token that is not masked
 
   constexpr std::int64_t size() const { return channels / heads.size; }
-  constexpr double drop() const { return dropped.share(); }
+  constexpr double drop() const { return dropped / 100.0; }
   constexpr double added() const {
     double power = 1;
     for (int i = 0; i < epsilon; ++i) power *= 10;
@@ -90,8 +90,7 @@ struct Bert {
   /// tokens, segments and seen[batch, positions], where `seen` is 0 for padding -> hidden states [batch, positions,
   /// channels]
   constexpr auto encoded(Distributed auto tokens, Distributed auto segments, Distributed auto seen) const {
-    const auto x = embedding(tokens, token) + slice<0, 0, decltype(tokens)::type.layout.dims[1].size>(place) +
-                   embedding(segments, segment);
+    const auto x = embedding(tokens, token) + internals::places<decltype(tokens)>(place) + embedding(segments, segment);
     return blocks(dropout(norm(hidden<n.context>(x)), n.drop()), seen);
   }
   /// The same -> logits[batch, positions, vocabulary], split over the vocabulary

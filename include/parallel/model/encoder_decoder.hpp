@@ -16,11 +16,11 @@ struct EncoderDecoderSizes {
   std::int64_t classes = 32768;  ///< how much of the vocabulary there really is
   int layers = 6;                ///< of each half
   Percent dropped = 10;          ///< percent
-  int smoothing = 10;            ///< of labels, percent
+  Percent smoothing = 10;        ///< of labels, percent
   std::int64_t ignored = -100;   ///< the target of padding
 
   constexpr std::int64_t size() const { return channels / heads.size; }
-  constexpr double drop() const { return dropped.share(); }
+  constexpr double drop() const { return dropped / 100.0; }
 };
 
 template <EncoderDecoderSizes n, class T = float>
@@ -87,7 +87,7 @@ struct EncoderDecoder {
   Norm decoder_norm;
 
   constexpr auto embedded(Distributed auto tokens) const {
-    const auto x = embedding(tokens, token) + slice<0, 0, decltype(tokens)::type.layout.dims[1].size>(place);
+    const auto x = embedding(tokens, token) + internals::places<decltype(tokens)>(place);
     return hidden<n.context>(dropout(x, n.drop()));
   }
   /// source and seen[batch, positions], where `seen` is 0 for padding, target[batch, positions] -> logits[batch,

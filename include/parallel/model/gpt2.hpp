@@ -20,7 +20,7 @@ struct Gpt2Sizes {
   std::int64_t ignored = internals::no_target;  ///< a target that counts for nothing
 
   constexpr std::int64_t size() const { return channels / heads.size; }
-  constexpr double drop() const { return dropped.share(); }
+  constexpr double drop() const { return dropped / 100.0; }
 };
 
 template <Gpt2Sizes n, class T = float>
@@ -71,17 +71,8 @@ struct Gpt2 {
 
   /// tokens[batch, positions] -> logits[batch, positions, vocabulary], split over the vocabulary
   constexpr auto logits(Distributed auto tokens) const {
-    if constexpr (!fits<n.context>(decltype(tokens)::type.layout)) {
-      static_assert(
-          sizeof(tokens) == 0,
-          "parallel::models: there are more tokens than the context has positions; mend .context, or the Shape "
-          "of the tokens");
-      return typename internals::Symbolic<decltype(tokens), Kind::refused>::type{};
-    } else {
-      const auto x =
-          dropout(embedding(tokens, token) + slice<0, 0, decltype(tokens)::type.layout.dims[1].size>(place), n.drop());
-      return matmul(norm(blocks(hidden<n.context>(x))), transpose(token));
-    }
+    const auto x = dropout(embedding(tokens, token) + internals::places<decltype(tokens)>(place), n.drop());
+    return matmul(norm(blocks(hidden<n.context>(x))), transpose(token));
   }
   /// The same for tokens that follow `position` others, which earlier runs were given.
   constexpr auto logits(Distributed auto tokens, Position auto position) const {

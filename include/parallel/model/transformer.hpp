@@ -2,6 +2,8 @@
 // lie: `heads = 12 / tensor` splits attention by heads, `context = 1024 / tensor` keeps the hidden state split along
 // the sequence between products.
 #pragma once
+#include <type_traits>
+
 #include <parallel/model/module.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/cross_entropy.hpp>
@@ -14,6 +16,23 @@
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/rotary.hpp>
 #include <parallel/operation/sample.hpp>
+#include <parallel/operation/slice.hpp>
+
+namespace parallel::internals {
+/// The first rows of a table of places, [context, channels]: of as many positions as Tokens[batch, positions] have.
+template <Distributed Tokens, Distributed Table>
+constexpr auto places(const Table& place) {
+  constexpr std::int64_t positions = Tokens::type.layout.dims[1].size;
+  if constexpr (positions > Table::type.layout.dims[0].size) {
+    static_assert(sizeof(Tokens) == 0,
+                  "parallel::models: there are more tokens than the context has positions; mend .context, or the Shape "
+                  "of the tokens");
+    return typename Symbolic<Table, Kind::refused>::type{};
+  } else {
+    return slice<0, 0, positions>(place);
+  }
+}
+}  // namespace parallel::internals
 
 namespace parallel::models {
 
@@ -22,11 +41,6 @@ constexpr std::int64_t padded(std::int64_t classes, std::int64_t multiple) {
   return (classes + multiple - 1) / multiple * multiple;
 }
 
-/// Whether tokens[batch, positions] are at most as many as a context has positions.
-template <Dim context>
-constexpr bool fits(const Layout& tokens) {
-  return tokens.rank() < 2 || tokens.dims[1].size <= context.size;
-}
 /// A hidden state x[batch, positions, channels] as it lies between products: split along the sequence as `context` is,
 /// whole on every other axis.
 template <Dim context, Distributed X>
@@ -56,7 +70,7 @@ struct Percent {
                   "parallel::models: what is dropped is said in percent, a whole number; write .dropped = 10 for 0.1");
   }
   constexpr bool operator==(const Percent&) const = default;
-  constexpr double share() const { return value / 100.0; }
+  constexpr operator int() const { return value; }
 };
 
 /// Causal attention over the sequence itself; `dropped` is the probability of a probability to be dropped.

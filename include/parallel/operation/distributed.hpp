@@ -213,7 +213,8 @@ struct Tensor : internals::Arithmetic<Tensor<T, S, Annotation...>> {
                                                       Kind = internals::mistaken<Reason::concrete, X>().kind) {}
   /// Of numbers: refused.
   template <class... Given>
-  requires(sizeof...(Given) > 0 && !(Distributed<Given> || ...)) constexpr Tensor(const Given&...) {
+  requires(... || (std::is_arithmetic_v<Given> || std::is_pointer_v<Given> ||
+                   requires { typename Given::value_type; })) constexpr Tensor(const Given&...) {
     static_assert(
         sizeof...(Given) > 99,
         "parallel: a Tensor is the type of an input and holds no numbers; hand a vector or a span to what runs, "

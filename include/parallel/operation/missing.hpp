@@ -61,25 +61,29 @@ struct Otherwise {
     static_cast<void>(called_otherwise<Called, X>());
   }
 };
-// With what is no tensor: a model that is not called, a vector of numbers.
+// With what is no tensor: a model that is not called, a vector of numbers. An operator of one's own, which takes a
+// tensor without a conversion, goes before that.
+struct AnyTensor {
+  template <Distributed X>
+  constexpr AnyTensor(const X&) {}
+};
 template <class X>
-concept NoTensor = std::is_class_v<X> && !Distributed<X> && !std::is_convertible_v<const X&, double>;
+concept NoTensor = std::is_class_v<X> && !Distributed<X> && !std::is_convertible_v<X&, double>;
 template <class Other>
 constexpr auto no_operand() {
-  static_assert(
-      sizeof(Other) == 0,
-      "parallel: an operand is no tensor; call a model, net(x) - y, and let a program take numbers as an input, "
-      "or as a constant, which is one number");
+  static_assert(sizeof(Other) == 0,
+                "parallel: an operand is no tensor; call a model, net(x) - y, and let a program take numbers as an "
+                "input, or as a constant, which is one number");
   return typename Missing<sizeof(Other)>::type{};
 }
-#define PARALLEL_MISSING(operation)                           \
-  template <NoTensor Other, Distributed X>                    \
-  constexpr auto operator operation(const Other&, const X&) { \
-    return no_operand<Other>();                               \
-  }                                                           \
-  template <Distributed X, NoTensor Other>                    \
-  constexpr auto operator operation(const X&, const Other&) { \
-    return no_operand<Other>();                               \
+#define PARALLEL_MISSING(operation)                                   \
+  template <NoTensor Other>                                           \
+  constexpr auto operator operation(const Other&, const AnyTensor&) { \
+    return no_operand<Other>();                                       \
+  }                                                                   \
+  template <NoTensor Other>                                           \
+  constexpr auto operator operation(const AnyTensor&, const Other&) { \
+    return no_operand<Other>();                                       \
   }
 PARALLEL_MISSING(+)
 PARALLEL_MISSING(-)
@@ -318,11 +322,12 @@ requires(sizeof...(placements) + sizeof...(More) > 0) constexpr auto to(const X&
 }
 
 // Of one tensor alone an ellipsis is as good as nothing, and to clang 16 a pack is, too.
-#define PARALLEL_POOL(function)                                                                                     \
-  template <HeightWidth... numbers, Distributed X, class... More>                                                   \
-  requires(sizeof...(numbers) == 0 || (sizeof...(More) > 0 && !(std::is_same_v<More, Here> || ...))) constexpr auto \
-  function(const X&, const More&...) {                                                                              \
-    return called_otherwise<figure::called::function, X>();                                                         \
+#define PARALLEL_POOL(function)                                                          \
+  template <HeightWidth... numbers, Distributed X, class... More>                        \
+  requires(sizeof...(numbers) == 0 || sizeof...(numbers) > 3 ||                          \
+           (sizeof...(More) > 0 && !(std::is_same_v<More, Here> || ...))) constexpr auto \
+  function(const X&, const More&...) {                                                   \
+    return called_otherwise<figure::called::function, X>();                              \
   }
 PARALLEL_POOL(max_pool)
 PARALLEL_POOL(average_pool)

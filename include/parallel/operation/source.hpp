@@ -1,6 +1,6 @@
 // Values made from nothing, by global coordinates: constants, counting, random numbers. Each rank makes its own part.
 #pragma once
-#include <initializer_list>
+#include <cstddef>
 #include <type_traits>
 
 #include <parallel/graph/lowering.hpp>
@@ -63,10 +63,8 @@ requires(!std::is_convertible_v<const Table&, double>) constexpr auto constant(c
                 "set, and iota<Shape<4>>() counts");
   return typename internals::Symbolic<Tensor<T, S>, Kind::refused>::type{};
 }
-template <class T, class S = Shape<>, class N>
-constexpr auto constant(std::initializer_list<N> table) {
-  return constant<T, S, std::initializer_list<N>>(table);
-}
+template <class T, class S = Shape<>, class N, std::size_t n>
+requires(n > 1) constexpr auto constant(const N (&table)[n]) { return constant<T, S, N[n]>(table); }
 /// iota<Shape<8>>(): 0, 1, 2, ... along the last dimension.
 template <class S>
 constexpr auto iota() {

@@ -40,8 +40,9 @@ constexpr bool begins(const GraphView& g, int value, double with) {
   return m != nullptr && m->initializer.kind == Initializer::Kind::constant && m->initializer.scale == with;
 }
 
-/// A loss of logits, or log_softmax, that is given what softmax, along the classes, or sigmoid made of them. Followed is what hands
-/// probabilities on: moves, casts, reshape, of classes where it leaves these, and what keeps them from 0 or drops some.
+/// A loss of logits, or log_softmax, that is given what softmax, along the classes, or sigmoid made of them. Followed is
+/// what hands probabilities on: moves, casts, reshape, of classes where it leaves these, and what keeps them from 0 or
+/// drops some.
 /// Of log_softmax the softmax is the same once more, so that is none; a sigmoid times a number bounds logits.
 constexpr bool normalized_twice(const GraphView& g, const Node& loss) {
   const bool logarithm = loss.operation == &operation::normalized_logarithm;
@@ -78,10 +79,17 @@ constexpr bool swapped_target(const GraphView& g, const Node& n) {
     return scores && source(g, logits).is(Structural::input);
   };
   if (n.operation == &operation::binary_cross_entropy) return swapped(n.operands[0], n.operands[1]);
-  // p log softmax(logits), as soft_cross_entropy has it
-  if (n.operation != &operation::multiply) return false;
-  const Node& logarithm = source(g, n.operands[1]);
-  return logarithm.operation == &operation::normalized_logarithm && swapped(logarithm.operands[0], n.operands[0]);
+  // -sum of p log softmax(logits) over the classes, as soft_cross_entropy has it
+  if (n.operation != &operation::scale || n.reals[0] != -1) return false;
+  const Node& sum = source(g, n.operands[0]);
+  if (sum.operation != &operation::sum) return false;
+  const Node& terms = source(g, sum.operands[0]);
+  if (terms.operation != &operation::multiply) return false;
+  const Layout &p = g.value(terms.operands[0]).type.layout, &q = g.value(terms.operands[1]).type.layout;
+  const Node& logarithm = source(g, terms.operands[1]);
+  const int last = q.rank() - 1;
+  return logarithm.operation == &operation::normalized_logarithm && same_extents(p, q) && sum.ints[0] == last &&
+         logarithm.ints[0] == last && swapped(logarithm.operands[0], terms.operands[0]);
 }
 /// A norm whose gain begins with zeros and whose shift begins with ones, or by statistics of which the mean begins with
 /// ones and the variance with zeros.
@@ -109,10 +117,11 @@ constexpr bool large_epsilon(const Node& n) {
 /// A bound or a deviation that is none.
 constexpr bool out_of_range(const GraphView& g, const Node& n) {
   if (n.operation == &operation::huber) return !(n.reals[0] > 0);
-  if (n.operation == &operation::random) return !(n.reals[0] >= 0);
+  const auto deviation = [](double x) { return x >= 0 && x - x == 0; };  // 0 or more, and finite
+  if (n.operation == &operation::random) return !deviation(n.reals[0]);
   if (!n.is(Structural::parameter)) return false;
   const Initializer& begins = g.member(n.member).initializer;
-  return begins.kind != Initializer::Kind::constant && !(begins.scale >= 0 && begins.scale < 1e9);
+  return begins.kind != Initializer::Kind::constant && !deviation(begins.scale);
 }
 /// A parameter that is a vector of a convolution's channels and meets its last dimension, which happens to be as long.
 constexpr bool along_width(const GraphView& g, const Node& n) {

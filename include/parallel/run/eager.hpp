@@ -132,7 +132,8 @@ class Eager {
     session_.enter_parameters();
   }
   /// The gradients of a scalar with respect to parameters, or to tensors that `wanted` made: a tensor, or a tuple of
-  /// them. They are computed by one program, from what the scalar was made of. All ranks together.
+  /// them. They are computed by one program, from what the scalar was made of. All ranks together. Throws Misuse where
+  /// it was not made of one of them.
   template <Distributed Loss, Distributed... X>
   requires(sizeof...(X) > 0 && Loss::type.layout.rank() == 0) auto gradient(const Loss& loss, const X&... x) {
     return [&]<std::size_t... i>(std::index_sequence<i...>) {

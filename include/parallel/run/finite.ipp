@@ -140,11 +140,12 @@ PARALLEL_INLINE void FiniteCheck::note(int node, int layer, int micro_batch, con
   }
   std::string came;
   bool indexed = false;
+  for (const std::string_view takes : {"embedding", "gather", "scatter_add", "negative_log_likelihood"})
+    indexed = indexed || (result.nans > 0 && name == takes);
   for (std::size_t o = 0; o < operands.size(); ++o) {
     const Finiteness& f = operands[o];
     const Value& value = g_.value(n.operands[static_cast<int>(o)]);
     if (f.elements == 0) continue;
-    indexed = indexed || value.type.dtype == DType::i32;
     if (g_.scalar_value >= 0 && value.node == g_.value(g_.scalar_value).node) continue;
     came += "; operand " + std::to_string(o) + ", " + text(value.type) + ", " +
             (f.nans + f.infinities == 0 ? "is finite" : "has " + finiteness::counts(f)) + finiteness::range(f);

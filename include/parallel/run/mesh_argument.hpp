@@ -22,6 +22,9 @@ inline Mesh mesh_argument(std::string_view argument, std::initializer_list<const
 inline Mesh mesh_argument(const char* argument, std::initializer_list<const Axis*> axes) {
   return mesh_argument(std::string_view(argument == nullptr ? "" : argument), axes);
 }
+inline Mesh mesh_argument(const char* argument, std::span<const Axis* const> axes) {
+  return mesh_argument(std::string_view(argument == nullptr ? "" : argument), axes);
+}
 /// Of axes without their addresses: refused.
 template <int addresses = 0>
 Mesh mesh_argument(const std::string_view&, std::initializer_list<Axis>) {

@@ -21,6 +21,7 @@ PARALLEL_INLINE Mesh mesh_argument(std::string_view argument, std::span<const Ax
                    exit_code::configuration);
   };
   Mesh mesh;
+  if (argument.empty()) throw refuse("no mesh is given");
   while (!argument.empty() || mesh.count == 0) {
     const auto part = argument.substr(0, argument.find(','));
     const auto equals = part.find('=');

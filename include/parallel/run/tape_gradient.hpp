@@ -50,13 +50,13 @@ inline TapeGradient tape_gradient(const Trace& declared, const Applications& tap
   Differentiation backward(trace);
   backward.run(result, 1.0);
   Vector<int> completed;
-  for (const int number : of) {
-    const int value = value_of(all, number);
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    const int value = value_of(all, of[i]);
     const int gradient = backward.of(value);
     if (gradient < 0)
-      throw Misuse(
-          "no gradient comes to one of what it is asked of: the scalar was not made of it, or only by what has no "
-          "gradient, as argmax, sign and comparisons; leave it out");
+      throw Misuse("no gradient comes to operand " + std::to_string(i + 1) +
+                   " of eager.gradient: the scalar was not made of it, or only by what has no "
+                   "gradient, as argmax, sign and comparisons; leave it out");
     completed.push_back(gradient);
   }
   complete_together(trace, completed);

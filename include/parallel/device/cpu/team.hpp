@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include <parallel/account/cpu.hpp>
 #include <parallel/device/kernel.hpp>
 #include <parallel/graph/structure.hpp>
 #include <parallel/operation/remember.hpp>
@@ -136,11 +135,9 @@ void each_part(Team* team, std::int64_t n, std::int64_t unit, F f) {
   });
 }
 
-/// Whether a kernel may ask where an element stands: it is not the library's, which has its team as its context.
-inline bool asks_for_places(const Call& call, const Team& team) {
-  return call.context != &team && !account::cpu::updates_in_pieces(call.operation->name) &&
-         call.operation->name != operation::cast.name;
-}
+/// Whether a kernel may ask where an element stands: it is not one of the library's, which have its team as their
+/// context, or is called by what widens halves.
+inline bool asks_for_places(const Call& call, const Team& team) { return call.context != &team; }
 /// Whether any element of a call's result can be computed without the others. Of a program's own kernels only updates
 /// are known to be so.
 inline bool by_element(const Call& call, const Team& team) {
