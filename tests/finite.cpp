@@ -64,6 +64,10 @@ struct Next {
   Parameter<double, Shape<4, 3>> table{ones};
   constexpr auto operator()(Distributed auto row) const { return embedding(row + 1, table); }
 };
+/// Whole numbers that are no indices.
+struct Counted {
+  constexpr auto operator()(Distributed auto count) const { return cast<float>(cast<float16>(count)); }
+};
 struct Summed {
   constexpr auto operator()(Distributed auto x) const { return sum(x); }
 };
@@ -208,6 +212,10 @@ TEST_CASE("an index that a program makes") {
                    " to 4; "));
     CHECK(said.has("look at the indices"));
     CHECK(evaluated<Looked>(mesh, std::vector<int>{0, 1, 2, 2}).words == "");
+    const Said large =
+        evaluated<Evaluation<Counted, Tensor<int, Shape<4 / data>>>>(mesh, std::vector<int>{0, 1, 2, 70000});
+    CHECK(large.has(" were made by "));
+    CHECK(!large.has("indices"));
   }
 }
 
