@@ -250,8 +250,6 @@ RUNS = [  # the same, with the headers of a run
     (running("const auto rows = rows_of(made, world.rank());"), "rows are of an input"),
     (running("static_cast<void>(FileDType::float32);"), "element types of files"),
     (running("write_npy(\"x.npy\", x);"), "the shape stands between"),
-    (USING + OWN + "constexpr auto capped(Distributed auto x, Here here = {}) { return Apply<own::cap>{}(here, x, 2.0); }\n"
-     + MODEL.replace("x + bias - y", "capped(x) - y") + PLAN, "numbers of an operation stand in the braces"),
     (USING + OWN + "constexpr auto capped(Distributed auto x, double c, Here here = {}) { return Apply<own::cap, c>{}(here, x); }\n"
      + MODEL.replace("x + bias - y", "capped(x, 2.0) - y") + PLAN, "whole numbers of an operation stand in `<>`"),
     (USING + OWN + "namespace own { template <Distributed X> constexpr auto capped(const X& x, Here here = {}) { return Apply<capped>{}(here, x); } }\n"

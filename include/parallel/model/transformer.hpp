@@ -70,6 +70,7 @@ struct Percent {
                   "parallel::models: what is dropped is said in percent, a whole number; write .dropped = 10 for 0.1");
   }
   constexpr bool operator==(const Percent&) const = default;
+  constexpr bool operator==(int of_a_hundred) const { return value == of_a_hundred; }
   constexpr operator int() const { return value; }
 };
 
