@@ -50,12 +50,6 @@ struct Parts<std::pair<First, Second>> {
   static constexpr bool paired = true;
 };
 
-/// What a mistake without a tensor gives.
-template <class...>
-struct Nothing {
-  using type = Traced<float, Kind::refused, Shape<>>;
-};
-
 /// Why a sequence cannot be taken in so many steps.
 constexpr Refusal refused_sequence(const Layout& x, const Dim& steps) {
   if (x.rank() == 0) return {Reason::wrong_rank, {0, 1}};
@@ -76,7 +70,7 @@ template <class... Given>
 constexpr auto refused_call() {
   using refused [[maybe_unused]] =
       typename Refused<Reason::scan_arguments, nullptr, static_cast<std::int64_t>(sizeof...(Given))>::type;
-  return typename Nothing<Given...>::type{};
+  return typename NoResult<Given...>::type{};
 }
 /// A tensor that is given to a function of this name.
 struct Given {
@@ -144,7 +138,7 @@ struct Scan {
   constexpr auto operator[](const Index&) const {
     using refused [[maybe_unused]] = typename Refused<Reason::no_iteration, nullptr,
                                                       steps.size + 0 * static_cast<std::int64_t>(sizeof(Index))>::type;
-    using Nothing = typename internals::scanning::Nothing<Index>::type;
+    using Nothing = typename internals::NoResult<Index>::type;
     return [](const auto&...) { return Nothing{}; };
   }
 

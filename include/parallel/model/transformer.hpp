@@ -21,7 +21,7 @@
 namespace parallel::internals {
 /// The first rows of a table of places, [context, channels]: of as many positions as Tokens[batch, positions] have.
 template <Distributed Tokens, Distributed Table>
-constexpr auto places(const Table& place) {
+constexpr auto places(const Table& place, Here here = {}) {
   constexpr std::int64_t positions = Tokens::type.layout.dims[1].size;
   if constexpr (positions > Table::type.layout.dims[0].size) {
     static_assert(sizeof(Tokens) == 0,
@@ -29,7 +29,7 @@ constexpr auto places(const Table& place) {
                   "of the tokens");
     return typename Symbolic<Table, Kind::refused>::type{};
   } else {
-    return slice<0, 0, positions>(place);
+    return slice<0, 0, positions>(place, here);
   }
 }
 }  // namespace parallel::internals

@@ -63,8 +63,7 @@ struct Apply {
         sizeof...(Given) > 99,
         "parallel: an operation is applied to tensors; its numbers stand in braces before them, whole ones in <> "
         "behind the operation; write Apply<operation::softcap, 1>{cap}(here, x)");
-    constexpr Kind refused = sizeof...(Given) > 99 ? Kind::data : Kind::refused;
-    return typename internals::Symbolic<Tensor<float, Shape<>>, refused>::type{};
+    return typename internals::NoResult<Given...>::type{};
   }
   /// Without a place in the source: refused.
   template <Distributed X, class... More>

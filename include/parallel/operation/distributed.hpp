@@ -357,6 +357,12 @@ struct Traced : Arithmetic<Traced<T, kind_of_value, S, Annotation...>> {
   }
 };
 
+/// What a mistake without a tensor gives. Of what it is made in, so that it is made only where that is used.
+template <class...>
+struct NoResult {
+  using type = Traced<float, Kind::refused, Shape<>>;
+};
+
 /// Whether the annotations of a tensor or parameter make sense; where they do not, asking is the one error.
 template <class X>
 constexpr bool accept_annotations() {

@@ -74,7 +74,7 @@ constexpr auto no_operand() {
   static_assert(sizeof(Other) == 0,
                 "parallel: an operand is no tensor; call a model, net(x) - y, and let a program take numbers as an "
                 "input, or as a constant, which is one number");
-  return typename Missing<sizeof(Other)>::type{};
+  return typename NoResult<Other>::type{};
 }
 #define PARALLEL_MISSING(operation)                                   \
   template <NoTensor Other>                                           \

@@ -104,9 +104,9 @@ struct InBraces {
   }
 };
 }  // namespace internals
-template <int dim = 0, Kind kind = Kind::refused>
+template <int dim = 0, class None = void>
 constexpr auto concatenate(const internals::InBraces&, int = dim) {
-  return typename internals::Symbolic<Tensor<float, Shape<>>, kind>::type{};
+  return typename internals::NoResult<None>::type{};
 }
 
 }  // namespace parallel

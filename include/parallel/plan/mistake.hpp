@@ -40,9 +40,9 @@ constexpr bool begins(const GraphView& g, int value, double with) {
   return m != nullptr && m->initializer.kind == Initializer::Kind::constant && m->initializer.scale == with;
 }
 
-/// A loss of logits, or log_softmax, that is given what softmax, along the classes, or sigmoid made of them. Followed is
-/// what hands probabilities on: moves, casts, reshape, of classes where it leaves these, and what keeps them from 0 or
-/// drops some.
+/// A loss of logits, or log_softmax, that is given what softmax, along the classes, or sigmoid made of them. Followed
+/// is what hands probabilities on: moves, casts, reshape, of classes where it leaves these, and what keeps them from 0
+/// or drops some.
 /// Of log_softmax the softmax is the same once more, so that is none; a sigmoid times a number bounds logits.
 constexpr bool normalized_twice(const GraphView& g, const Node& loss) {
   const bool logarithm = loss.operation == &operation::normalized_logarithm;

@@ -72,6 +72,13 @@ inline std::optional<LossScale> loss_scale_in(const Safetensors& from) {
   if (!scale) return std::nullopt;
   return LossScale{*scale, static_cast<int>(doubles_after), static_cast<int>(steps)};
 }
+/// What Checkpoints are made of otherwise: refused.
+template <class... Given>
+void otherwise() {
+  static_assert(sizeof...(Given) > 99,
+                "parallel: Checkpoints are made of the communicator, then the folder; write Checkpoints "
+                "checkpoints(world, \"folder\"), and save or resume a trainer by them");
+}
 }  // namespace checkpointing
 
 /// What a training goes on from.
@@ -102,9 +109,7 @@ class Checkpoints {
   requires(!Communicator<std::remove_cvref_t<Folder>>)
       Checkpoints(Folder&&, std::type_identity_t<World>& world, More&&...)
       : Checkpoints(world, "") {
-    static_assert(sizeof...(More) > 99,
-                  "parallel: Checkpoints are made of the communicator, then the folder; write Checkpoints "
-                  "checkpoints(world, \"folder\"), and save or resume a trainer by them");
+    checkpointing::otherwise<Folder, World, More...>();
   }
   template <int is_named = 0>
   Checkpoints(World& world, std::string folder, const OtherNames&, Here here = {})
@@ -274,9 +279,7 @@ class Checkpoints<void> {
  public:
   template <class... Given>
   explicit Checkpoints(const Given&...) {
-    static_assert(sizeof...(Given) > 99,
-                  "parallel: Checkpoints are made of the communicator, then the folder; write Checkpoints "
-                  "checkpoints(world, \"folder\"), and save or resume a trainer by them");
+    checkpointing::otherwise<Given...>();
   }
   template <class... Given>
   void save(const Given&...) {}

@@ -168,8 +168,8 @@ class Eager {
       gradient(const Loss& loss, const Given&...) {
     static_assert(
         sizeof...(Given) > 99,
-        "parallel: a gradient is of a loss, a scalar, with respect to something; write eager.gradient(loss, w), with what "
-        "wanted(...) made or a parameter, or its path");
+        "parallel: a gradient is of a loss, a scalar, with respect to something; write eager.gradient(loss, w), with "
+        "what wanted(...) made or a parameter, or its path");
     return loss;
   }
   /// A number that operations read: `seed` and `step` of dropout and `random`, those of `sample`. Throws Misuse for

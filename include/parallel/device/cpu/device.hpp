@@ -34,12 +34,12 @@ struct PARALLEL_SHARED Table {
 template <class... T>
 struct CpuOf {
   std::span<const CpuKernels> own{};
-  static constexpr int most_threads = 1024;
+  static constexpr int most_threads = 1024;  ///< of a rank
   int threads = 1;                    ///< that compute a rank's operations together: its share of the machine's cores
   std::shared_ptr<cpu::Team> team{};  ///< they, of an executor's device
 
   /// For an executor: begins its threads, which all executors of the calling thread share, each with what a plan's
-  /// kernels work in. Throws Failure where they are none, or more than the system gives.
+  /// kernels work in. Throws Failure where they are none, more than `most_threads`, or more than the system gives.
   void make_ready(const account::Scratch& scratch) {
     if (threads < 1 || threads > most_threads)
       throw Failure(
