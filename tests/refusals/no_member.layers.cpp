@@ -6,11 +6,12 @@ using namespace parallel;
 using namespace parallel::axes;
 
 struct Block {
+  Parameter<float, Shape<8>> gain{ones};
   Parameter<float, Shape<8, 8>> w{xavier};
-  constexpr auto operator()(Distributed auto x) const { return x + tanh(matmul(x, w)); }
+  constexpr auto operator()(Distributed auto x) const { return x + tanh(matmul(rms_norm(x, gain), w)); }
 };
 struct Model {
-  Parameter<float, Shape<8, 8>> in{xavier};
+  Parameter<float, Shape<8, 8>> in{xavier}, out{xavier};
 #ifndef WRONG
   Layers<4 / stage, Block> blocks;
 #endif
@@ -18,7 +19,7 @@ struct Model {
 #ifdef WRONG
     const Layers<4 / stage, Block> blocks;
 #endif
-    return mean(square(blocks(matmul(x, in))));
+    return mean(square(matmul(blocks(matmul(x, in)), out)));
   }
 };
 using Batch = Tensor<float, Shape<4, 8>>;
