@@ -22,6 +22,13 @@ struct SizeC {
   static constexpr double parameters = 10.8e6;
 };
 
+/// 30.0M: C with the vocabulary of A.
+struct SizeB : SizeC {
+  static constexpr const char* name = "B";
+  static constexpr int vocabulary = SizeA::vocabulary;
+  static constexpr double parameters = 30.0e6;
+};
+
 template <class Size>
 struct Norm {
   Parameter<float, Shape<Size::channels>> gain{ones};

@@ -22,6 +22,7 @@ class Peer:
     def __init__(self, name, command, environment=None):
         self.name = name
         self.times = []
+        self.memory = 0
         self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
                                         env=os.environ | (environment or {}))
         self.checked = {}
@@ -40,9 +41,22 @@ class Peer:
         return float(self.line())
 
     def end(self):
+        self.memory = memory_of(self.process.pid)
         self.process.stdin.close()
         if self.process.wait() != 0:
             raise Failed(f"'{self.name}' ended with {self.process.returncode}")
+
+
+def memory_of(process):
+    """The most bytes that lay in memory of a process, and of those that it has started."""
+    def read(name, key):
+        try:
+            return int(re.search(rf"^{key}:\s+(\d+)", Path(f"/proc/{name}/status").read_text(), re.MULTILINE)[1])
+        except (OSError, TypeError):  # it has ended, or is the kernel's
+            return 0
+
+    started = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and read(entry.name, "PPid") == process]
+    return 1024 * read(process, "VmHWM") + sum(map(memory_of, started))
 
 
 def compare(peers, tolerance):
@@ -64,22 +78,21 @@ def row(benchmark, what, values, unit):
     print(f"| {benchmark:14} | {what:66} | {text(statistics.median(values)):>8} | {unit:24} | {text(min(values))} to {text(max(values))} |", flush=True)
 
 
-def find_torch(benchmark, wanted, statement):
-    """A python that has PyTorch with what an import statement names: `wanted`, or the first of several places."""
+def find_python(benchmark, what, wanted, statement):
+    """A python that has PyTorch, or JAX, with what an import statement names: `wanted`, or the first of several places."""
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     named = [wanted] if wanted else [os.environ.get("PYTHON"), sys.executable, *(folder / "python3" for folder in folders)]
     for python in dict.fromkeys(shutil.which(str(name)) for name in named if name):
         if python and subprocess.run([python, "-c", statement], stderr=subprocess.DEVNULL).returncode == 0:
             return python
     if wanted:
-        raise Failed(f"{wanted} has no PyTorch that can do '{statement}'")
-    print(f"tools/bench/{benchmark}: no python here has PyTorch, so this peer is left out; name one with --torch", file=sys.stderr)
+        raise Failed(f"{wanted} has no {what} that can do '{statement}'")
+    print(f"tools/bench/{benchmark}: no python here has {what}, so this peer is left out; name one with --{'jax' if what == 'JAX' else 'torch'}", file=sys.stderr)
     return None
 
 
-def measure(benchmark, case, makers, rounds, tolerance=1e-4, rivals=None):
-    """Rows of one case. `makers` start the peers; the others are compared with the first, its time with those of so many rivals (all).
-    Gives the peers."""
+def by_turns(makers, rounds, tolerance=1e-4):
+    """The peers that `makers` start, each with its times; the others are compared with the first."""
     peers = [make() for make in makers]
     compare(peers, tolerance)
     for _ in range(rounds):
@@ -87,7 +100,18 @@ def measure(benchmark, case, makers, rounds, tolerance=1e-4, rivals=None):
             peer.times.append(peer.turn())
     for peer in peers:
         peer.end()
+    return peers
+
+
+def ratio(benchmark, case, one, other):
+    row(benchmark, f"{case}: {one.name} / {other.name}", [a / b for a, b in zip(one.times, other.times)], "of the time")
+
+
+def measure(benchmark, case, makers, rounds, tolerance=1e-4, rivals=None):
+    """Rows of one case: each peer's time, and the first one's over those of so many rivals (all). Gives the peers."""
+    peers = by_turns(makers, rounds, tolerance)
+    for peer in peers:
         row(benchmark, f"{case}: {peer.name}", peer.times, "ms")
     for peer in peers[1:][:rivals]:
-        row(benchmark, f"{case}: {peers[0].name} / {peer.name}", [a / b for a, b in zip(peers[0].times, peer.times)], "of the time")
+        ratio(benchmark, case, peers[0], peer)
     return peers

@@ -22,6 +22,14 @@ def number(which, shape, first=0, mean=0.0, spread=1.0):
     return (torch.tensor(mean, dtype=torch.float32) + torch.tensor(spread, dtype=torch.float32) * uniform).reshape(shape)
 
 
+def averaged_over_gloo(model):
+    """Has fully_shard divide the gradients' sums: some versions ask gloo for an average, which gives a sum."""
+    for part in model.modules():
+        if hasattr(part, "set_force_sum_reduction_for_comms"):
+            part.set_force_sum_reduction_for_comms(True)
+    return model
+
+
 def serve(make, options, rank, requests):
     """`requests()` gives the next number of steps, 0 behind the last."""
     peer = make(options, rank)

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
-from torch_peer import number, run
+from torch_peer import averaged_over_gloo, number, run
 
 LAYERS, RATE = 4, 1e-4
 
@@ -35,7 +35,7 @@ class Step:
             mesh = init_device_mesh("cpu", (options.ranks,))
             for part in (*model, model):
                 fully_shard(part, mesh=mesh, reshard_after_forward=options.way == "fsdp")
-            self.model = model
+            self.model = averaged_over_gloo(model)
         else:
             self.model = DistributedDataParallel(model, gradient_as_bucket_view=True)
         words = dict(lr=RATE, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
