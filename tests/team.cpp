@@ -240,30 +240,40 @@ TEST_CASE("a program's own kernel gets its call whole, but of an optimizer") {
 }
 namespace own {
 
-/// Stands for the library's: a step down by the gradient, of which row 0 is spared.
-void spare_first_row(const Call& call) {
+/// Stands for the library's: a step down by the gradient, of which the first row and each seventh column are spared.
+bool spared(std::int64_t row, std::int64_t column) { return row == 0 || column % 7 == 3; }
+void spare(const Call& call) {
   const View& p = call.results[0];
-  const std::int64_t row = p.extent(1, p.rank);
+  const std::int64_t columns = p.size[p.rank - 1];
   for (std::int64_t i = 0; i < p.elements(); ++i)
-    if (p.at(0, i / row) != 0) p.as<float>()[i] -= call.operands[1].as<const float>()[i];
+    if (!spared(p.at(0, i / p.extent(1, p.rank)), p.at(p.rank - 1, i % columns)))
+      p.as<float>()[i] -= call.operands[1].as<const float>()[i];
 }
-constexpr CpuKernels sparing[]{{&operation::lion, spare_first_row, nullptr}};
+constexpr CpuKernels sparing[]{{&operation::lion, spare, nullptr}};
 
 }  // namespace own
 
-TEST_CASE("a kernel that stands for one of the library's is told where its rows stand") {
-  const Sizes sizes{90, 300};
-  const Numbers before = normal_numbers(sizes, 1), gradient = normal_numbers(sizes, 2);
-  for (const int threads : {1, 3}) {
-    Cpu device{.own = own::sparing, .threads = threads};
-    device.make_ready({});
-    Run<float> run;
-    run.operand(before).operand(gradient).result_in_place(0).call().operation = &operation::lion;
-    const Numbers found = run.run([&](Call& call) {
-      call.kernel = device.kernel(operation::lion, call);
-      device.compute({{&call, 1}});
-    });
-    check_near(found, defined(sizes, [&](const Sizes& i) { return before(i) - (i[0] == 0 ? 0 : gradient(i)); }), 1e-6);
+TEST_CASE_TEMPLATE("a kernel that stands for one of the library's is told where its elements stand", T, float, bfloat16,
+                   float16) {
+  // halves are widened in pieces: of some rows, of one row, and of a part of one
+  for (const Sizes& sizes : {Sizes{90, 300}, Sizes{5, 4000}, Sizes{3, 10'000}, Sizes{3, 5, 5'000}}) {
+    const Numbers before = whole_numbers(sizes, 1, 100), gradient = whole_numbers(sizes, 2, 100);
+    for (const int threads : {1, 3}) {
+      CAPTURE(sizes.back());
+      CAPTURE(threads);
+      Cpu device{.own = own::sparing, .threads = threads};
+      device.make_ready({});
+      Run<T> run;
+      run.operand(before).operand(gradient).result_in_place(0).call().operation = &operation::lion;
+      const Numbers found = run.run([&](Call& call) {
+        call.kernel = device.kernel(operation::lion, call);
+        device.compute({{&call, 1}});
+      });
+      const auto stepped = [&](const Sizes& i) {
+        return before(i) - (own::spared(i.front(), i.back()) ? 0 : gradient(i));
+      };
+      check_near(found, defined(sizes, stepped), 0);
+    }
   }
 }
 TEST_CASE("elements that several operations go through one after the other, by several threads") {
@@ -364,19 +374,25 @@ void push_kernel(const Call& call) {
 }
 constexpr CpuKernels kernels[]{{&push, push_kernel, nullptr}};
 
+template <int rows, int columns>
 struct Square {
-  Parameter<float, Shape<128, 128>> w{normal(0.1)};
+  Parameter<float, Shape<rows, columns>> w{normal(0.1)};
   constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
 };
 /// Losses of some steps where so many threads update.
-std::vector<double> losses(int threads) {
-  const OwnedPlan plan = derive<AllStored<Training<Square, Push, Tensor<float, Shape<4, 128>>>, Stored<host>>>(Mesh{});
+template <int rows, int columns, class Where>
+std::vector<double> losses(const Mesh& mesh, int threads) {
+  using Step = Training<Square<rows, columns>, Push, Tensor<float, Shape<4 / data, rows>>>;
+  const OwnedPlan plan = derive<AllStored<Step, Where>>(mesh);
   std::vector<double> seen;
-  run_threads(1, [&](Threads& world) {
-    Parameters parameters(*plan, 0, 1);
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    Parameters parameters(*plan, world.rank(), 1);
     Trainer<Threads, Cpu> trainer(*plan, world, parameters, Push::Hyperparameters{}, 1, Cpu{kernels, threads});
-    trainer.executor().input(0, program::numbers<float>(4 * 128, 1));
-    for (int step = 0; step < 4; ++step) seen.push_back(trainer.step(0.1).loss);
+    trainer.executor().input(0, program::numbers<float>(4 * rows, 1));
+    for (int step = 0; step < 4; ++step) {
+      const double loss = trainer.step(0.1).loss;
+      if (world.rank() == 0) seen.push_back(loss);
+    }
   });
   return seen;
 }
@@ -385,13 +401,27 @@ std::vector<double> losses(int threads) {
 
 TEST_CASE("an optimizer of one's own is shared among the threads of the host, whose device is the host") {
   own::lengths.clear();
-  const std::vector<double> alone = own::losses(1);
+  const auto losses = own::losses<128, 128, Stored<host>>;
+  const std::vector<double> alone = losses(Mesh{}, 1);
   CHECK(own::lengths == std::vector<std::int64_t>(4, 128 * 128));
   CHECK(alone.front() > alone.back());
   for (const int threads : {2, 4}) {
     own::lengths.clear();
-    CHECK(own::losses(threads) == alone);
+    CHECK(losses(Mesh{}, threads) == alone);
     CHECK(own::lengths == std::vector<std::int64_t>(static_cast<std::size_t>(4 * threads), 128 * 128 / threads));
+  }
+}
+TEST_CASE("threads share out a rank's share of a flat parameter, behind whose last element is padding") {
+  const auto losses = own::losses<151, 163, Stored<data, Zero::states>>;
+  own::lengths.clear();
+  const std::vector<double> alone = losses(Mesh{data = 2}, 1);
+  CHECK(own::lengths.size() == 8);
+  CHECK(own::lengths.front() > 151 * 163 / 2);
+  CHECK(alone.front() > alone.back());
+  for (const int threads : {2, 3}) {
+    own::lengths.clear();
+    CHECK(losses(Mesh{data = 2}, threads) == alone);
+    CHECK(own::lengths.size() == static_cast<std::size_t>(8 * threads));
   }
 }
 

@@ -26,25 +26,33 @@ inline Call with_float(const Call& call) {
 
 inline void in_float_whole(const Call& call);
 
-/// Elements from one on, of a view or of its whole.
-inline View some_of(const View& v, std::int64_t begin, std::int64_t count) {
-  View some = v;
-  some.data = v.as<std::byte>() + begin * bytes_of(v.dtype);
-  some.rank = 1;
-  some.size[0] = count;
-  return some;
+/// The box of a view that begins at one of its elements, of so many of them at most: it knows where it stands.
+inline View box_at(const View& v, std::int64_t begin, std::int64_t most) {
+  View box = v;
+  box.data = v.as<std::byte>() + begin * bytes_of(v.dtype);
+  std::int64_t behind = v.elements();  // of an index of the dimension
+  for (int d = 0; d < v.rank; ++d) {
+    behind /= v.size[d];
+    const std::int64_t index = begin / behind;
+    begin -= index * behind;
+    box.offset[d] += index;
+    box.size[d] = std::clamp<std::int64_t>(most / behind, 1, v.size[d] - index);
+    if (behind <= most) break;
+  }
+  return box;
 }
 /// Calls the kernel that is the call's context on widened operands. What it updates in place it is given once.
 inline void in_float(const Call& call) {
-  const std::int64_t n = call.results[0].elements(), most = account::cpu::most_widened;
+  const View& first = call.results[0];
+  const std::int64_t n = first.elements(), most = account::cpu::most_widened;
   if (n <= most || call.operation == nullptr || !account::cpu::updates_in_pieces(call.operation->name))
     return in_float_whole(call);
-  for (std::int64_t i = 0; i < n; i += most) {
+  for (std::int64_t i = 0, count = 0; i < n; i += count) {
     Call some = call;
-    for (View& v : some.results) v = some_of(v, i, std::min(most, n - i));
-    for (int o = 0; o < call.operands.size(); ++o)
-      if (call.operands[o].elements() == n && call.operands[o].rank == call.results[0].rank)
-        some.operands[o] = some_of(call.operands[o], i, std::min(most, n - i));
+    for (View& v : some.results) v = box_at(v, i, most);
+    for (View& v : some.operands)
+      if (v.elements() == n && v.rank == first.rank) v = box_at(v, i, most);
+    count = some.results[0].elements();
     in_float_whole(some);
   }
 }
