@@ -70,12 +70,14 @@ inline void uniforms(std::uint64_t seed, std::uint64_t stream, std::uint64_t fir
   words(seed, stream, first, all);
   for (int i = 0; i < at_once; ++i) to[i] = fraction(all[0][i], all[1][i]);
 }
-/// Normal with mean 0 and deviation 1 (Box and Muller, 1958).
+/// Normal with mean 0 and deviation 1 (Box and Muller, 1958), step by step: the constants of one are in registers.
 inline void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, double (&to)[at_once]) {
   Words all;
   words(seed, stream, first, all);
-  for (int i = 0; i < at_once; ++i)
-    to[i] = root(-2 * log(fraction(all[0][i], all[1][i]))) * cosine(all[2][i], all[3][i]);
+  for (int i = 0; i < at_once; ++i) to[i] = fraction(all[0][i], all[1][i]);
+  for (int i = 0; i < at_once; ++i) to[i] = -2 * log(to[i]);
+  for (int i = 0; i < at_once; ++i) to[i] = root(to[i]);
+  for (int i = 0; i < at_once; ++i) to[i] *= cosine(all[2][i], all[3][i]);
 }
 template <class T>
 void draw(const Draw& what, std::uint64_t first, std::int64_t n, T* to) {
