@@ -45,6 +45,12 @@ def optimizer(update):
 
 
 CASES = [  # (program, what stands in the row)
+    (beside("using More = Within<Step, Sent<5_MiB, data>>;"), "`Sent` names the axis first"),
+    (beside(PLAN + "static_assert(proven<p.never({all_reduce(data), all_to_all()})>);"), "listed without braces"),
+    (of_model("mean({x, y})"), "takes tensors, not lists of them"),
+    (beside("struct Deep { Layers<4, Block, KeepOnHost<>> blocks; };"), "`KeepOnHost` has nothing in"),
+    (beside(PLAN + "static_assert(at_most(p.peak_memory(), 64_KiB));"), "what is claimed of a plan stands in"),
+    (beside(PLAN + "static_assert(proven(p.never(all_to_all())));"), "what is claimed of a plan stands in"),
     (beside("int f(int x, int up) { return x @ up; }"), "there is no sign for a product of matrices"),
     (of_model("recompute(gelu, x)"), "a word on a value, not on a function"),
     (of_model("y").replace("{ return mean(", "{ const auto [most, where] = max<1>(x); return mean(most * x) + mean("), "is taken apart by"),
