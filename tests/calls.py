@@ -21,6 +21,8 @@ HEAD = """#include <array>
 #include <parallel/data/sampler.hpp>
 #include <parallel/data/windows.hpp>
 #include <parallel/device/cpu.hpp>
+#include <parallel/file/idx.hpp>
+#include <parallel/file/npy.hpp>
 #include <parallel/model/gpt2.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/mesh_argument.hpp>
@@ -93,6 +95,7 @@ RESUMES, OF_WHAT, STEP_OF = "goes on from its newest checkpoint by resume", "a c
 REPLACED, QUESTION, USE = "what takes the place of what", "a plan is not asked like this", "a plan's memory is asked of a use"
 UNITS, PLANNED, NO_TENSOR = "bytes are counted by powers of 1024", "a plan is of a program and a mesh", "an operand is no tensor"
 APPLIED, NUMBERS, TABLE = "an operation is applied to tensors", "a Tensor is the type of an input", "a constant is one number everywhere"
+KEPT_BY_NAME, OF_FUNCTION, SAYS_ITSELF = "how many checkpoints are kept is said by name", "of a loss that was computed", "a file says itself"
 LISTED = "tensors that are put together stand without braces"
 POOLED = "max_pool<2>(x), with its window"
 DERIVED, ADDRESSES, ELEMENT = "derive takes the mesh as an argument", "is told the addresses of its axes", "the element type is none of"
@@ -193,6 +196,12 @@ REFUSED = [
     ('TokenWindows made(TokenFile("tokens.bin"), 8, {.eos = 3});', ENDS),
     ("Prefetch<Batch> made([](std::int64_t) { return Batch{}; }, 0, {.depth = 3});", AHEAD),
     ('Checkpoints made(world, "folder", {.keep = 3}); Checkpoints other(world, "folder", {.newest = 2, .every = 10});', KEPT),
+    ('Checkpoints made(world, "folder", 3);', KEPT_BY_NAME),
+    ('auto read = read_npy<float>("x.npy");', SAYS_ITSELF),
+    ('auto read = read_idx<unsigned char>("images");', SAYS_ITSELF),
+    ("auto w = eager.wanted<float, Shape<4>>(x); auto g = eager.gradient([](Distributed auto v) { return mean(v); }, w);", OF_FUNCTION),
+    ("auto made = eager.tensor<float>(Shape<4>{}, x);", IN_BRACKETS),
+    ("auto made = eager.wanted<float>(x, Shape<4>{});", IN_BRACKETS),
     ("Prefetch<Batch> made([] { return Batch{}; }, 0);", PREFETCH),
     ("Prefetch<Batch> made([](std::int64_t) {}, 0);", PREFETCH),
     ("Prefetch<Batch> made([](std::int64_t) { return 1; }, 0);", PREFETCH),

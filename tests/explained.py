@@ -45,6 +45,14 @@ def optimizer(update):
 
 
 CASES = [  # (program, what stands in the row)
+    (beside("Parameter<float, Shape<16, 64>, On<tensor, 1>> w;"), "a placement is `Split<1>`, `Broadcast`"),
+    (beside("inline constexpr Mesh mesh{data = 2};\nusing Batch = Tensor<float, Shape<32 / mesh, 16>>;"), "an axis of the mesh divides an extent"),
+    (beside("constexpr Mesh mesh{data(2)};"), "a mesh gives axes their ranks"),
+    (beside("constexpr Operation cap{.name = \"cap\", .flops = 10};"), "`.flops` is a function"),
+    (beside("constexpr Shaped cap_shape(const Arguments& a) { return a.types[0]; }"), "a `.shape` gives a Shaped"),
+    (beside("struct Deep { Layers<4, Block, Recompute<operation::gelu>> blocks; };"), "an operation is named by its address"),
+    (beside("constexpr void back(Gradient& g) { g.give(0, g.cotangent() * square(tanh(g.operand(0) / 2.0))); }"), "a gradient writes nodes"),
+    (USING + MODEL.replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;").replace("x + bias - y", "recompute(block)(x) - y") + PLAN, "`recompute` takes what is called"),
     (beside("using More = Within<Step, Sent<5_MiB, data>>;"), "`Sent` names the axis first"),
     (beside(PLAN + "static_assert(proven<p.never({all_reduce(data), all_to_all()})>);"), "listed without braces"),
     (of_model("mean({x, y})"), "takes tensors, not lists of them"),
@@ -52,7 +60,7 @@ CASES = [  # (program, what stands in the row)
     (beside(PLAN + "static_assert(at_most(p.peak_memory(), 64_KiB));"), "what is claimed of a plan stands in"),
     (beside(PLAN + "static_assert(proven(p.never(all_to_all())));"), "what is claimed of a plan stands in"),
     (beside("int f(int x, int up) { return x @ up; }"), "there is no sign for a product of matrices"),
-    (of_model("recompute(gelu, x)"), "a word on a value, not on a function"),
+    (of_model("recompute(gelu, x)"), "`recompute` takes what is called"),
     (of_model("y").replace("{ return mean(", "{ const auto [most, where] = max<1>(x); return mean(most * x) + mean("), "is taken apart by"),
     (beside("using Other = Training<Model, AdamW, Wanted<X>, X>;"), "an input whose gradient is wanted"),
     (USING + "constexpr models::Gpt2Sizes sizes{};\n", "a published model has a header of its own"),
@@ -217,6 +225,8 @@ HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parall
            "parallel/file/tokenizer.hpp", "parallel/file/write_safetensors.hpp", "parallel/run/run_log.hpp", "parallel/run/watching.hpp"]
 RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
 RUNS = [  # the same, with the headers of a run
+    (running("write_safetensors(\"x.safetensors\", {{\"w\", x}});"), "entries, of names, element types and shapes"),
+    ("#include <parallel/model/gpt2.hpp>\n#include <parallel/run/published_weights.hpp>\n" + beside("inline constexpr models::Gpt2Sizes sizes{};\nauto f() { return hugging_face_gpt2(sizes); }"), "how many tokens the file's vocabulary has"),
     (running("const float first = predict(x).output<float>(\"result\")[0]; static_cast<void>(first);"), "the numbers of an output are read by their type"),
     (running("step.watch(\"bias\");"), "what is looked at is said before the ranks begin"),
     ("#include <parallel/run/eager.hpp>\n" + beside("double f(Eager<Threads, Cpu>& eager) { const double l = eager.whole(eager.tensor<float, Shape<1>>({1})); return l; }"),

@@ -1,5 +1,5 @@
 // A layer keeps the shape of what it carries.
-// figures: dimensions_taken<2>, dimensions_returned<2>
+// figures: extent_taken<6>, extent_returned<8>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

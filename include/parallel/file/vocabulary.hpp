@@ -229,6 +229,10 @@ struct Vocabulary {
     if (const Json& normalizer = at(all, "normalizer"); !normalizer.is_null())
       throw damaged(file, "it has a normalizer, " + type_of(normalizer) + ", which is not computed here");
     const Json& model = at(all, "model");
+    if (!model.is_object())
+      throw damaged(file,
+                    "it is no tokenizer.json, which has a model; a vocabulary, as vocab.json or encoder.json, is "
+                    "read with its merges: Tokenizer(\"vocab.json\", \"merges.txt\")");
     if (type_of(model) != "BPE") throw damaged(file, "its model is " + type_of(model) + "; BPE is read");
     for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"})
       if (const Json& value = at(model, key); !value.is_null() && value != "")

@@ -225,6 +225,10 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     }
     for (int r = 0; r < shaped.results.size(); ++r)
       result.results[r].layout = result.results[r].layout.with(axis, derived.results[r]);
+    if (derived.communicates && operation.lower == nullptr) {
+      refuse({Reason::no_lowering, {a.types.size()}, axis});
+      return result;
+    }
     if (derived.communicates) result.exchanging.push_back(axis);
   }
   for (int i = 0; i < a.types.size(); ++i)

@@ -8,8 +8,12 @@ namespace internals {
 /// Why what an iteration returns cannot be what the next one takes.
 constexpr Refusal carried_otherwise(const Type& taken, const Type& returned, Kind kind) {
   if (kind == Kind::refused) return {};
-  if (!same_extents(taken.layout, returned.layout))
-    return {Reason::carried_differs, {taken.layout.rank(), returned.layout.rank()}};
+  if (!same_extents(taken.layout, returned.layout)) {
+    const auto extent = [](const Layout& l, int d) { return d < l.rank() ? l.dims[d].size : 0; };
+    int d = 0;
+    while (extent(taken.layout, d) == extent(returned.layout, d)) ++d;
+    return {Reason::carried_differs, {extent(taken.layout, d), extent(returned.layout, d)}};
+  }
   if (taken.dtype != returned.dtype) return {Reason::carried_type, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};
   return spelling::refused_move(returned, taken.layout);
 }

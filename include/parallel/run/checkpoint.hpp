@@ -118,6 +118,13 @@ class Checkpoints {
                   "parallel: the options of Checkpoints are newest, how many are kept, and deadline, in this order; "
                   "write Checkpoints(world, \"folder\", {.newest = 2}), and save as often as you want one");
   }
+  template <class Number>
+  requires(std::is_arithmetic_v<Number>) Checkpoints(World& world, std::string folder, Number, Here here = {})
+      : Checkpoints(world, std::move(folder), KeptCheckpoints{}, here) {
+    static_assert(sizeof(Number) > 99,
+                  "parallel: how many checkpoints are kept is said by name; write Checkpoints(world, \"folder\", "
+                  "{.newest = 3}), and save as often as you want one");
+  }
 
   /// Writes what an executor's program holds behind `step` steps, with its numbers and some notes. Called by all ranks
   /// together, which are compared. Throws Misuse where the folder has a checkpoint of a later step, with which a run

@@ -72,6 +72,8 @@ class Eager {
                   "Shape<2, 2>>({1, 2, 3, 4})");
     return Traced<float, Kind::refused, Shape<>>{};
   }
+  template <class... Said, class... Given>
+  requires(sizeof...(Given) > 1) auto tensor(const Given&...) { return in_brackets<Given...>(); }
   /// The same of what a gradient can be asked.
   template <class T = void, class S = void, class... Annotation, class A>
   auto wanted(A&& whole) {
@@ -84,6 +86,8 @@ class Eager {
   auto wanted(std::initializer_list<N> whole) {
     return wanted<T, S, Annotation...>(listed<T>(whole));
   }
+  template <class... Said, class... Given>
+  requires(sizeof...(Given) > 1) auto wanted(const Given&...) { return in_brackets<Given...>(); }
   /// The whole tensor, on every rank: sums that are pending are completed. All ranks together.
   template <Distributed X>
   std::vector<element_t<X>> whole(const X& x, Here here = {}) {
@@ -172,6 +176,13 @@ class Eager {
         "what wanted(...) made or a parameter, or its path");
     return loss;
   }
+  template <class Function, class... Given>
+  requires(!Distributed<Function>) auto gradient(const Function&, const Given&...) {
+    static_assert(sizeof(Function) == 0,
+                  "parallel: a gradient is of a loss that was computed, not of a function; write const auto loss = "
+                  "f(w), then eager.gradient(loss, w)");
+    return Traced<float, Kind::refused, Shape<>>{};
+  }
   /// A number that operations read: `seed` and `step` of dropout and `random`, those of `sample`. Throws Misuse for
   /// another, and for a number out of its range.
   void scalar(std::string_view name, double value) { session_.number(name, value); }
@@ -202,13 +213,17 @@ class Eager {
   static auto listed(std::initializer_list<N> whole) {
     return std::vector<std::conditional_t<is_element_type<T>, T, N>>(whole.begin(), whole.end());
   }
-  template <Kind kind, class X>
-  auto given(const HandedOver& whole) {
-    static_assert(!std::is_same_v<X, Tensor<void, void>>,
+  template <class... Given>
+  static auto in_brackets() {
+    static_assert(sizeof...(Given) > 99,
                   "parallel: an eager tensor has its element type and Shape in <>; write eager.tensor<float, "
                   "Shape<2>>({1, 2})");
+    return Traced<float, Kind::refused, Shape<>>{};
+  }
+  template <Kind kind, class X>
+  auto given(const HandedOver& whole) {
     if constexpr (std::is_same_v<X, Tensor<void, void>>) {
-      return Traced<float, Kind::refused, Shape<>>{};
+      return in_brackets<X>();
     } else if constexpr (accept_annotations<X>()) {
       using Given = typename Symbolic<X, kind>::type;
       return Given(&session_.applications, session_.give(&Given::type, kind, whole));
