@@ -96,6 +96,7 @@ REPLACED, QUESTION, USE = "what takes the place of what", "a plan is not asked l
 UNITS, PLANNED, NO_TENSOR = "bytes are counted by powers of 1024", "a plan is of a program and a mesh", "an operand is no tensor"
 APPLIED, NUMBERS, TABLE = "an operation is applied to tensors", "a Tensor is the type of an input", "a constant is one number everywhere"
 KEPT_BY_NAME, OF_FUNCTION, SAYS_ITSELF = "how many checkpoints are kept is said by name", "of a loss that was computed", "a file says itself"
+CALLED_FIRST = "recompute takes what is called"
 LISTED = "tensors that are put together stand without braces"
 POOLED = "max_pool<2>(x), with its window"
 DERIVED, ADDRESSES, ELEMENT = "derive takes the mesh as an argument", "is told the addresses of its axes", "the element type is none of"
@@ -198,6 +199,7 @@ REFUSED = [
     ('Checkpoints made(world, "folder", {.keep = 3}); Checkpoints other(world, "folder", {.newest = 2, .every = 10});', KEPT),
     ('Checkpoints made(world, "folder", 3);', KEPT_BY_NAME),
     ('auto read = read_npy<float>("x.npy");', SAYS_ITSELF),
+    ("auto q = eager.tensor<float, Shape<4>>(x); auto r = recompute(q, Net{});", CALLED_FIRST),
     ('auto read = read_idx<unsigned char>("images");', SAYS_ITSELF),
     ("auto w = eager.wanted<float, Shape<4>>(x); auto g = eager.gradient([](Distributed auto v) { return mean(v); }, w);", OF_FUNCTION),
     ("auto made = eager.tensor<float>(Shape<4>{}, x);", IN_BRACKETS),

@@ -45,6 +45,15 @@ def optimizer(update):
 
 
 CASES = [  # (program, what stands in the row)
+    (of_model("y").replace("Distributed auto x, Distributed auto y", "Distributed auto data, Distributed auto y").replace("mean(square(y))", "mean(square(to<On<data, Invariant>>(data) - y))"), "a parameter of yours is called like the axis"),
+    (beside("template <auto activation>\nstruct Mlp { constexpr auto operator()(Distributed auto x) const { return activation(x); } };\nstruct Deep { Mlp<relu> mlp; };"), "hand over what calls it"),
+    (beside("struct Own { struct Hyperparameters {}; static constexpr void update(const Update& u) { descend(u); } static constexpr void descend(Update&) {} };\nusing Mine = Training<Model, Own, X, X>;\n"
+            "constexpr auto& p = plan<Mine, Mesh{data = 2}>;"), "an optimizer writes into what it is given"),
+    (USING + MODEL.replace("operator()(Distributed auto x) const", "operator()(Distributed auto& x) const").replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;")
+     .replace("x + bias - y", "block(gelu(x)) - y") + PLAN, "a part of a model is called by its operator()"),
+    (USING + MODEL.replace("operator()(Distributed auto x) const", "forward(Distributed auto x) const").replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;")
+     .replace("x + bias - y", "block(gelu(x)) - y") + PLAN, "a part of a model is called by its operator()"),
+    (beside("constexpr auto& p = plan<Step, Mesh{data = 2}, 1>;"), "the mesh is one argument, with the stage"),
     (beside("Parameter<float, Shape<16, 64>, On<tensor, 1>> w;"), "a placement is `Split<1>`, `Broadcast`"),
     (beside("inline constexpr Mesh mesh{data = 2};\nusing Batch = Tensor<float, Shape<32 / mesh, 16>>;"), "an axis of the mesh divides an extent"),
     (beside("constexpr Mesh mesh{data(2)};"), "a mesh gives axes their ranks"),
@@ -99,7 +108,7 @@ CASES = [  # (program, what stands in the row)
      "or what these or a model call"),
     (of_model("dropout(0.1, x) - y"), "takes its tensor first"),
     (of_model("square(top_k<1, 5>(x))"), "top_k gives two tensors"),
-    (beside("constexpr auto& p = plan<Step, data = 2, tensor = 2>;"), "the mesh is one argument"),
+    (beside("constexpr auto& p = plan<Step, data = 2, tensor = 2>;"), "the mesh is one argument, with the stage"),
     (beside("constexpr Tasks tasks(int stage, int stages, int) { static_cast<void>(stage + stages); return {}; }\ninline constexpr Schedule mine{\"mine\", 1, false, false, tasks};"), "a function of four numbers"),
     (beside("constexpr void back(Gradient& g) { g.give(operation::add, 0, {g.cotangent(), g.cotangent()}); }"), "which operand's gradient it is comes first"),
     (beside("Parameter<float, 16, 64> w;"), "the extents stand in a `Shape`"),
@@ -132,7 +141,7 @@ CASES = [  # (program, what stands in the row)
     (beside(PLAN + "static_assert(p.backward.calls <= 3);"), "what is asked is called"),
     (beside(PLAN + "static_assert(p.memory.activations <= 3);"), "memory is asked by its use"),
     (USING + MODEL.replace("matmul(x, w); }", "matmul(x, w); }").replace("operator()(Distributed auto x) const", "operator()(Distributed auto x)")
-     .replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;").replace("x + bias - y", "block(x) - y") + PLAN, "a part of a model is constant"),
+     .replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;").replace("x + bias - y", "block(x) - y") + PLAN, "a part of a model is called by its operator()"),
     (USING + "struct Two { constexpr auto operator()(Distributed auto x) const { return std::array{sum<1>(x), mean<0>(x)}; } };\n"
      "constexpr auto& p = plan<Evaluation<Two, Tensor<float, Shape<32 / data, 16>>>, Mesh{data = 2}>;\n", "tensors have types of their own"),
     (beside("struct Other { Parameter<float, Shape<16, 64>> up(xavier); };"), "a member begins in braces"),
@@ -396,6 +405,9 @@ def main(root, compilers):
     done = subprocess.run([root / "tools/explain", "/no/such/command"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 2 or "cannot be run" not in done.stderr:
         faults.append(f"a command that is not there: {done.stderr}, exit code {done.returncode}")
+    done = subprocess.run([root / "tools/explain", root / "examples/mlp.cpp"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 2 or done.stdout or "is a program, which a compiler has to read first" not in done.stderr:
+        faults.append(f"of a program it says: {done.stdout[:100]}{done.stderr}, exit code {done.returncode}")
     for fault in faults:
         print(fault)
     print(f"{len(CASES) + len(RUNS)} mistakes, {' '.join(compilers)}: {len(faults)} faults")

@@ -25,7 +25,7 @@ struct Crossing<X, Types<Placed...>, First, Word...>
     : Crossing<X, std::conditional_t<is_of_keeping<First>, Types<Placed...>, Types<Placed..., First>>, Word...> {};
 }  // namespace internals
 
-/// `Layers<12, Block> blocks; x = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The
+/// `Layers<12, Block> blocks; y = blocks(x);`: twelve blocks one after the other, each with parameters of its own. The
 /// block is traced once; parameters gain a leading dimension of layers.
 ///
 /// `Layers<12 / stage, Block>` is a pipeline: each rank of the axis has a share of the layers, a cut between two is a

@@ -139,4 +139,12 @@ requires(!Distributed<F> && std::is_invocable_v<const F&, const X&...>)  //
   return result;
 }
 
+/// Refused: what is called stands first.
+template <auto... word, Distributed X, class F, class... More>
+requires(!Distributed<F>) constexpr auto recompute(const X& x, const F&, const More&...) {
+  static_assert(sizeof(F) == 0,
+                "parallel: recompute takes what is called, then its arguments; write recompute(mlp, x)");
+  return x;
+}
+
 }  // namespace parallel
