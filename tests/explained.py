@@ -46,14 +46,18 @@ def optimizer(update):
 
 CASES = [  # (program, what stands in the row)
     (of_model("y").replace("Distributed auto x, Distributed auto y", "Distributed auto data, Distributed auto y").replace("mean(square(y))", "mean(square(to<On<data, Invariant>>(data) - y))"), "a parameter of yours is called like the axis"),
-    (beside("template <auto activation>\nstruct Mlp { constexpr auto operator()(Distributed auto x) const { return activation(x); } };\nstruct Deep { Mlp<relu> mlp; };"), "hand over what calls it"),
+    (beside("template <auto activation>\nstruct Mlp { constexpr auto operator()(Distributed auto x) const { return activation(x); } };\nstruct Deep { Mlp<relu> mlp; };"), "hand over what calls it: `Perceptron<[](Distributed auto x)"),
     (beside("struct Own { struct Hyperparameters {}; static constexpr void update(const Update& u) { descend(u); } static constexpr void descend(Update&) {} };\nusing Mine = Training<Model, Own, X, X>;\n"
             "constexpr auto& p = plan<Mine, Mesh{data = 2}>;"), "an optimizer writes into what it is given"),
     (USING + MODEL.replace("operator()(Distributed auto x) const", "operator()(Distributed auto& x) const").replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;")
-     .replace("x + bias - y", "block(gelu(x)) - y") + PLAN, "a part of a model is called by its operator()"),
+     .replace("x + bias - y", "block(gelu(x)) - y") + PLAN, "has no operator() that is const and takes this"),
     (USING + MODEL.replace("operator()(Distributed auto x) const", "forward(Distributed auto x) const").replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;")
-     .replace("x + bias - y", "block(gelu(x)) - y") + PLAN, "a part of a model is called by its operator()"),
+     .replace("x + bias - y", "block(gelu(x)) - y") + PLAN, "has no operator() that is const and takes this"),
     (beside("constexpr auto& p = plan<Step, Mesh{data = 2}, 1>;"), "the mesh is one argument, with the stage"),
+    (beside("inline constexpr Mesh mesh{data = 2};\nconstexpr auto& p = plan<mesh, Step>;"), "the program comes first, then the mesh"),
+    (beside("constexpr auto& p = plan<Training<Layers<4, Block, KeepOnHost<>>, AdamW, X>, Mesh{data = 2}>;"), "`KeepOnHost` has nothing in"),
+    (beside("constexpr void back(Gradient& g) { g.give(operation::multiply, 0, {g.cotangent(), g.operand(0)}); }"), "which operand's gradient it is comes first"),
+    (beside("using More = Within<AllStored<Step, Stored<Split<0>, data>>, Sent<data, 5_MiB>>;"), "`Stored` names an axis first"),
     (beside("Parameter<float, Shape<16, 64>, On<tensor, 1>> w;"), "a placement is `Split<1>`, `Broadcast`"),
     (beside("inline constexpr Mesh mesh{data = 2};\nusing Batch = Tensor<float, Shape<32 / mesh, 16>>;"), "an axis of the mesh divides an extent"),
     (beside("constexpr Mesh mesh{data(2)};"), "a mesh gives axes their ranks"),
@@ -141,7 +145,7 @@ CASES = [  # (program, what stands in the row)
     (beside(PLAN + "static_assert(p.backward.calls <= 3);"), "what is asked is called"),
     (beside(PLAN + "static_assert(p.memory.activations <= 3);"), "memory is asked by its use"),
     (USING + MODEL.replace("matmul(x, w); }", "matmul(x, w); }").replace("operator()(Distributed auto x) const", "operator()(Distributed auto x)")
-     .replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;").replace("x + bias - y", "block(x) - y") + PLAN, "a part of a model is called by its operator()"),
+     .replace("Parameter<float, Shape<16>> bias{zeros};", "Block block;").replace("x + bias - y", "block(x) - y") + PLAN, "has no operator() that is const and takes this"),
     (USING + "struct Two { constexpr auto operator()(Distributed auto x) const { return std::array{sum<1>(x), mean<0>(x)}; } };\n"
      "constexpr auto& p = plan<Evaluation<Two, Tensor<float, Shape<32 / data, 16>>>, Mesh{data = 2}>;\n", "tensors have types of their own"),
     (beside("struct Other { Parameter<float, Shape<16, 64>> up(xavier); };"), "a member begins in braces"),
@@ -234,6 +238,7 @@ HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parall
            "parallel/file/tokenizer.hpp", "parallel/file/write_safetensors.hpp", "parallel/run/run_log.hpp", "parallel/run/watching.hpp"]
 RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
 RUNS = [  # the same, with the headers of a run
+    (running("const auto read = read_npy<float>(\"x.npy\"); static_cast<void>(read);"), "a file says itself of what type"),
     (running("write_safetensors(\"x.safetensors\", {{\"w\", x}});"), "entries, of names, element types and shapes"),
     ("#include <parallel/model/gpt2.hpp>\n#include <parallel/run/published_weights.hpp>\n" + beside("inline constexpr models::Gpt2Sizes sizes{};\nauto f() { return hugging_face_gpt2(sizes); }"), "how many tokens the file's vocabulary has"),
     (running("const float first = predict(x).output<float>(\"result\")[0]; static_cast<void>(first);"), "the numbers of an output are read by their type"),

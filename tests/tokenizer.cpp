@@ -147,6 +147,10 @@ TEST_CASE("what is not computed is refused in a sentence") {
         ": its post_processor is BertProcessing; ByteLevel and TemplateProcessing are read");
   files::write(file, "{\"model\":");
   CHECK(said(file, [&] { Tokenizer{file}; }).sentence == ": it is no JSON, or none of names and values");
+  files::write(file, R"({"a": 0})");
+  CHECK(said(file, [&] { Tokenizer{file}; }).sentence ==
+        ": it is no tokenizer.json, which has a model; a vocabulary, as vocab.json or encoder.json, is read with its "
+        "merges: Tokenizer(\"vocab.json\", \"merges.txt\")");
   CHECK(said(folder / "none", [&] { Tokenizer{folder / "none"}; }).code == exit_code::missing_input);
   files::write(file, R"({"a": 0, "a": 1})");
   files::write(folder / "merges", "");

@@ -51,10 +51,12 @@ def train(w, means, squares, step, tokens, targets):
     squares = jax.tree.map(lambda v, g: BETAS[1] * v + (1 - BETAS[1]) * g * g, squares, gradients)
     first, second = 1 - BETAS[0] ** step, 1 - BETAS[1] ** step
 
-    def updated(p, m, v):
-        return p - RATE * (m / first / (jnp.sqrt(v / second) + EPSILON) + DECAY * p)
+    def updated(path, p, m, v):
+        """Gains, shifts and biases are not decayed."""
+        decay = 0 if path[-1].key.endswith(("gain", "shift", "bias")) else DECAY
+        return p - RATE * (m / first / (jnp.sqrt(v / second) + EPSILON) + decay * p)
 
-    return jax.tree.map(updated, w, means, squares), means, squares, loss, norm
+    return jax.tree_util.tree_map_with_path(updated, w, means, squares), means, squares, loss, norm
 
 
 class Step:

@@ -36,8 +36,8 @@ def number(which, shape, mean, spread):
     return (np.float32(mean) + np.float32(spread) * uniform).reshape(shape)
 
 
-def weights(size):
-    """Every parameter by the library's name, those of blocks with the layers in front; products have their inputs first."""
+def table(size):
+    """The shape, mean and spread of every parameter by the library's name, those of blocks with the layers in front; products have their inputs first."""
     c, heads = size.channels, (size.heads, size.channels // size.heads)
     block = {
         "norm1.gain": ((c,), 1, 0.1),
@@ -53,18 +53,20 @@ def weights(size):
         "mlp.down": ((4 * c, c), 0, 0.01),
         "mlp.down_bias": ((c,), 0, 0.03),
     }
-    table = {
+    return {
         "token": ((size.vocabulary, c), 0, 0.03),
         "position": ((size.positions, c), 0, 0.03),
         **{f"blocks.*.{name}": ((size.layers, *shape), mean, spread) for name, (shape, mean, spread) in block.items()},
         "norm.gain": ((c,), 1, 0.1),
         "norm.shift": ((c,), 0, 0.1),
     }
-    return {name: number(which, *words) for which, (name, words) in enumerate(table.items())}
+
+
+def weights(size):
+    return {name: number(which, *words) for which, (name, words) in enumerate(table(size).items())}
 
 
 def texts(size):
     """Tokens and targets, [batch, context]."""
-    behind = len(weights(Size(1, 1, 1, 1, 1, 1, 1)))
-    parts = (number(behind + which, (size.batch, size.context), 0.5, 0.5) for which in (0, 1))
+    parts = (number(len(table(size)) + which, (size.batch, size.context), 0.5, 0.5) for which in (0, 1))
     return [np.minimum(size.vocabulary - 1, (part * np.float32(size.vocabulary)).astype(np.int32)) for part in parts]

@@ -4,7 +4,10 @@
 //
 // Ranks are threads. They split the batch and the optimizer's states (ZeRO's first stage).
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu.hpp>
@@ -55,6 +58,7 @@ class Derived {
       const Numbers& n = numbers[which];
       const auto member = std::find_if(plan.graph.members.begin(), plan.graph.members.end(),
                                        [&](const auto& m) { return plan.graph.path(m) == n.name; });
+      if (member == plan.graph.members.end()) throw Failure(std::string("the model has no parameter ") + n.name);
       std::vector<float> whole(static_cast<std::size_t>(member->type.layout.elements()));
       for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = number(n, which, static_cast<std::int64_t>(i));
       parameters_.set(plan, world.rank(), n.name, whole);

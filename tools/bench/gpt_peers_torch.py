@@ -2,9 +2,10 @@
 """The training step of tools/bench/gpt_peers_step on PyTorch, on request: tools/bench/gpt_peers asks, by turns with other peers.
 
     gpt_peers_torch.py --model A|B|C [--threads N] [--compile]
-    gpt_peers_torch.py --model A|B|C --ranks N --way ddp|fsdp [--compile]
+    gpt_peers_torch.py --model A|B|C --ranks N --way ddp|zero1|fsdp [--compile]
 
-Fused attention and the fused AdamW; over several ranks, a process with one thread each, by DistributedDataParallel or FSDP2's fully_shard, over gloo.
+Fused attention and the fused AdamW; over several ranks, a process with one thread each, by DistributedDataParallel, as it is or with
+ZeroRedundancyOptimizer, or by FSDP2's fully_shard, over gloo.
 Prints what torch_peer.py says. It needs PyTorch 2.6 or later.
 """
 import argparse
@@ -16,9 +17,10 @@ from gpt_peers_model import BETAS, CLIP, DECAY, EPSILON, RATE, SIZES, texts, wei
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
-from torch_peer import averaged_over_gloo, run
+from torch_peer import averaged_over_gloo, decayed, run
 
 
 class Block(nn.Module):
@@ -80,11 +82,15 @@ class Step:
             for part in (*model.blocks, model):
                 fully_shard(part, mesh=mesh)
             averaged_over_gloo(model)
-        elif options.way == "ddp":
+        elif options.way:
             model = DistributedDataParallel(model, gradient_as_bucket_view=True)
         self.parameters = list(model.parameters())
         self.model = torch.compile(model) if options.compile else model
-        self.optimizer = torch.optim.AdamW(self.parameters, lr=RATE, betas=BETAS, eps=EPSILON, weight_decay=DECAY, fused=True)
+        words = dict(lr=RATE, betas=BETAS, eps=EPSILON, fused=True)
+        if options.way == "zero1":
+            self.optimizer = ZeroRedundancyOptimizer(decayed(self.parameters, DECAY), torch.optim.AdamW, **words)
+        else:
+            self.optimizer = torch.optim.AdamW(decayed(self.parameters, DECAY), **words)
         self.texts = [torch.from_numpy(text).long().chunk(options.ranks)[rank].contiguous() for text in texts(size)]
         self.ranks = options.ranks
 
@@ -112,7 +118,7 @@ def main():
     parser.add_argument("--model", choices=SIZES, required=True)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--way", choices=("ddp", "fsdp"))
+    parser.add_argument("--way", choices=("ddp", "zero1", "fsdp"))
     parser.add_argument("--compile", action="store_true")
     run(Step, parser.parse_args())
 

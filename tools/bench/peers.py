@@ -51,7 +51,7 @@ def memory_of(process):
     """The most bytes that lay in memory of a process, and of those that it has started."""
     def read(name, key):
         try:
-            return int(re.search(rf"^{key}:\s+(\d+)", Path(f"/proc/{name}/status").read_text(), re.MULTILINE)[1])
+            return int(re.search(rf"^{key}:\s+(\d+)", Path(f"/proc/{name}/status").read_text(errors="replace"), re.MULTILINE)[1])
         except (OSError, TypeError):  # it has ended, or is the kernel's
             return 0
 
@@ -79,7 +79,7 @@ def row(benchmark, what, values, unit):
 
 
 def find_python(benchmark, what, wanted, statement):
-    """A python that has PyTorch, or JAX, with what an import statement names: `wanted`, or the first of several places."""
+    """A python that has `what`, PyTorch or JAX, with all that a statement imports: `wanted`, or the first of several places."""
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     named = [wanted] if wanted else [os.environ.get("PYTHON"), sys.executable, *(folder / "python3" for folder in folders)]
     for python in dict.fromkeys(shutil.which(str(name)) for name in named if name):
@@ -87,7 +87,7 @@ def find_python(benchmark, what, wanted, statement):
             return python
     if wanted:
         raise Failed(f"{wanted} has no {what} that can do '{statement}'")
-    print(f"tools/bench/{benchmark}: no python here has {what}, so this peer is left out; name one with --{'jax' if what == 'JAX' else 'torch'}", file=sys.stderr)
+    print(f"tools/bench/{benchmark}: no python here has {what}, so this peer is left out; name one by an option", file=sys.stderr)
     return None
 
 

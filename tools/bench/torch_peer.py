@@ -30,6 +30,12 @@ def averaged_over_gloo(model):
     return model
 
 
+def decayed(parameters, decay):
+    """What begins as ones or zeros, gains, shifts and biases, is not decayed by the library's AdamW."""
+    parameters = list(parameters)
+    return [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": decay}, {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
+
+
 def serve(make, options, rank, requests):
     """`requests()` gives the next number of steps, 0 behind the last."""
     peer = make(options, rank)

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
-from torch_peer import averaged_over_gloo, number, run
+from torch_peer import averaged_over_gloo, decayed, number, run
 
 LAYERS, RATE = 4, 1e-4
 
@@ -38,11 +38,11 @@ class Step:
             self.model = averaged_over_gloo(model)
         else:
             self.model = DistributedDataParallel(model, gradient_as_bucket_view=True)
-        words = dict(lr=RATE, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
+        groups, words = decayed(self.model.parameters(), 0.1), dict(lr=RATE, betas=(0.9, 0.99), fused=True)
         if options.way == "zero1":
-            self.optimizer = ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.AdamW, **words)
+            self.optimizer = ZeroRedundancyOptimizer(groups, torch.optim.AdamW, **words)
         else:
-            self.optimizer = torch.optim.AdamW(self.model.parameters(), **words)
+            self.optimizer = torch.optim.AdamW(groups, **words)
         self.x, self.target = (number(which, (options.ranks, CONTEXT, CHANNELS))[rank : rank + 1].contiguous() for which in (INPUT, TARGET))
 
     def step(self):

@@ -34,15 +34,6 @@ inline FileTensor read_idx(const std::string& file) {
   return {{"", byte(2) == 8 ? FileDType::U8 : FileDType::I8, std::move(shape)}, std::move(in), bytes.subspan(begin)};
 }
 
-/// Refused.
-template <class T, class... Given>
-FileTensor read_idx(const Given&...) {
-  static_assert(sizeof...(Given) > 99,
-                "parallel: a file says itself of what type its elements are; write "
-                "read_idx(\"images\").as<std::uint8_t>()");
-  return {};
-}
-
 }  // namespace parallel::internals
 
 namespace parallel {

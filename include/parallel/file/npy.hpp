@@ -182,14 +182,6 @@ inline FileTensor read_npy(const std::string& file) {
   return npy::read(file, in, in->bytes());
 }
 
-/// Refused.
-template <class T, class... Given>
-FileTensor read_npy(const Given&...) {
-  static_assert(sizeof...(Given) > 99,
-                "parallel: a file says itself of what type its elements are; write read_npy(\"x.npy\").as<float>()");
-  return {};
-}
-
 /// Writes FILE as numpy.save does, byte for byte, whole or not at all. `elements`: what has data() and size(), row by
 /// row. Throws Failure: io where it cannot be written, bad_data where `elements` are not as many as the shape's.
 template <class Elements>

@@ -225,11 +225,13 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
     }
     for (int r = 0; r < shaped.results.size(); ++r)
       result.results[r].layout = result.results[r].layout.with(axis, derived.results[r]);
-    if (derived.communicates && operation.lower == nullptr) {
-      refuse({Reason::no_lowering, {a.types.size()}, axis});
-      return result;
+    if (derived.communicates) {
+      if (operation.lower == nullptr) {
+        refuse({Reason::no_lowering, {a.types.size()}, axis});
+        return result;
+      }
+      result.exchanging.push_back(axis);
     }
-    if (derived.communicates) result.exchanging.push_back(axis);
   }
   for (int i = 0; i < a.types.size(); ++i)
     if (nests_otherwise(a.types[i].layout, result.axes) || nests_otherwise(result.to[i], result.axes) ||

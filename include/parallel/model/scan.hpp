@@ -11,7 +11,7 @@ constexpr Refusal carried_otherwise(const Type& taken, const Type& returned, Kin
   if (!same_extents(taken.layout, returned.layout)) {
     const auto extent = [](const Layout& l, int d) { return d < l.rank() ? l.dims[d].size : 0; };
     int d = 0;
-    while (extent(taken.layout, d) == extent(returned.layout, d)) ++d;
+    while (d < max_rank && extent(taken.layout, d) == extent(returned.layout, d)) ++d;
     return {Reason::carried_differs, {extent(taken.layout, d), extent(returned.layout, d)}};
   }
   if (taken.dtype != returned.dtype) return {Reason::carried_type, {bytes_of(taken.dtype), bytes_of(returned.dtype)}};

@@ -406,7 +406,8 @@ class Update {
     }
     a.ints = ints;
     const Inference inferred = infer(operation, a);
-    if (inferred.refusal) refuse(owned > 0 ? Reason::moves_what_it_updates : inferred.refusal.reason);
+    if (const Reason why = inferred.refusal.reason; why != Reason::none)
+      refuse(owned > 0 && why != Reason::no_lowering ? Reason::moves_what_it_updates : why);
     for (int i = 0; i < operands.size(); ++i)
       entered.push_back(inferred.refusal
                             ? operands[i].number

@@ -142,7 +142,7 @@ requires(!Distributed<F> && std::is_invocable_v<const F&, const X&...>)  //
 /// Refused: what is called stands first.
 template <auto... word, Distributed X, class F, class... More>
 requires(!Distributed<F>) constexpr auto recompute(const X& x, const F&, const More&...) {
-  static_assert(sizeof(F) == 0,
+  static_assert(sizeof...(More) > 99,
                 "parallel: recompute takes what is called, then its arguments; write recompute(mlp, x)");
   return x;
 }

@@ -73,7 +73,7 @@ class Eager {
     return Traced<float, Kind::refused, Shape<>>{};
   }
   template <class... Said, class... Given>
-  requires(sizeof...(Given) > 1) auto tensor(const Given&...) { return in_brackets<Given...>(); }
+  requires(sizeof...(Given) > 1) auto tensor(const Given&...) { return otherwise<sizeof...(Said), Given...>(); }
   /// The same of what a gradient can be asked.
   template <class T = void, class S = void, class... Annotation, class A>
   auto wanted(A&& whole) {
@@ -87,7 +87,7 @@ class Eager {
     return wanted<T, S, Annotation...>(listed<T>(whole));
   }
   template <class... Said, class... Given>
-  requires(sizeof...(Given) > 1) auto wanted(const Given&...) { return in_brackets<Given...>(); }
+  requires(sizeof...(Given) > 1) auto wanted(const Given&...) { return otherwise<sizeof...(Said), Given...>(); }
   /// The whole tensor, on every rank: sums that are pending are completed. All ranks together.
   template <Distributed X>
   std::vector<element_t<X>> whole(const X& x, Here here = {}) {
@@ -176,11 +176,11 @@ class Eager {
         "what wanted(...) made or a parameter, or its path");
     return loss;
   }
-  template <class Function, class... Given>
-  requires(!Distributed<Function>) auto gradient(const Function&, const Given&...) {
-    static_assert(sizeof(Function) == 0,
-                  "parallel: a gradient is of a loss that was computed, not of a function; write const auto loss = "
-                  "f(w), then eager.gradient(loss, w)");
+  template <class Loss, class... Given>
+  requires(!Distributed<Loss>) auto gradient(const Loss&, const Given&...) {
+    static_assert(sizeof...(Given) > 99,
+                  "parallel: a gradient is of a loss as eager operations gave it, neither of a function nor of its "
+                  "number; write const auto loss = f(w), then eager.gradient(loss, w)");
     return Traced<float, Kind::refused, Shape<>>{};
   }
   /// A number that operations read: `seed` and `step` of dropout and `random`, those of `sample`. Throws Misuse for
@@ -213,17 +213,21 @@ class Eager {
   static auto listed(std::initializer_list<N> whole) {
     return std::vector<std::conditional_t<is_element_type<T>, T, N>>(whole.begin(), whole.end());
   }
-  template <class... Given>
-  static auto in_brackets() {
-    static_assert(sizeof...(Given) > 99,
+  /// What `tensor` and `wanted` are given otherwise; `said`: how much stands in <>.
+  template <std::size_t said, class... Given>
+  static auto otherwise() {
+    static_assert(said > 1 || sizeof...(Given) > 99,
                   "parallel: an eager tensor has its element type and Shape in <>; write eager.tensor<float, "
                   "Shape<2>>({1, 2})");
+    static_assert(said < 2 || sizeof...(Given) > 99,
+                  "parallel: an eager tensor is given all its numbers as one; write eager.tensor<float, "
+                  "Shape<2>>({1, 2}), or a vector");
     return Traced<float, Kind::refused, Shape<>>{};
   }
   template <Kind kind, class X>
   auto given(const HandedOver& whole) {
     if constexpr (std::is_same_v<X, Tensor<void, void>>) {
-      return in_brackets<X>();
+      return otherwise<0, X>();
     } else if constexpr (accept_annotations<X>()) {
       using Given = typename Symbolic<X, kind>::type;
       return Given(&session_.applications, session_.give(&Given::type, kind, whole));

@@ -26,20 +26,21 @@ inline Call with_float(const Call& call) {
 
 inline void in_float_whole(const Call& call);
 
-/// The box of a view that begins at one of its elements, of so many of them at most: it knows where it stands.
-inline View box_at(const View& v, std::int64_t begin, std::int64_t most) {
-  View box = v;
-  box.data = v.as<std::byte>() + begin * bytes_of(v.dtype);
-  std::int64_t behind = v.elements();  // of an index of the dimension
+/// A piece of a view, from one of its elements on, of so many at most: it knows where it stands.
+inline View piece_at(const View& v, std::int64_t begin, std::int64_t most) {
+  View piece = v;
+  piece.data = v.as<std::byte>() + begin * bytes_of(v.dtype);
+  std::int64_t slice = v.elements();  // of one index of the dimension
   for (int d = 0; d < v.rank; ++d) {
-    behind /= v.size[d];
-    const std::int64_t index = begin / behind;
-    begin -= index * behind;
-    box.offset[d] += index;
-    box.size[d] = std::clamp<std::int64_t>(most / behind, 1, v.size[d] - index);
-    if (behind <= most) break;
+    slice /= v.size[d];
+    const std::int64_t index = begin / slice, left = v.size[d] - index;
+    begin -= index * slice;
+    piece.offset[d] += index;
+    const std::int64_t fits = std::max<std::int64_t>(1, most / slice), pieces = (left + fits - 1) / fits;
+    piece.size[d] = slice > most ? 1 : (left + pieces - 1) / pieces;  // of about the same size
+    if (slice <= most) break;
   }
-  return box;
+  return piece;
 }
 /// Calls the kernel that is the call's context on widened operands. What it updates in place it is given once.
 inline void in_float(const Call& call) {
@@ -49,9 +50,9 @@ inline void in_float(const Call& call) {
     return in_float_whole(call);
   for (std::int64_t i = 0, count = 0; i < n; i += count) {
     Call some = call;
-    for (View& v : some.results) v = box_at(v, i, most);
+    for (View& v : some.results) v = piece_at(v, i, most);
     for (View& v : some.operands)
-      if (v.elements() == n && v.rank == first.rank) v = box_at(v, i, most);
+      if (v.rank == first.rank && std::equal(v.size, v.size + v.rank, first.size)) v = piece_at(v, i, most);
     count = some.results[0].elements();
     in_float_whole(some);
   }
