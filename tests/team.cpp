@@ -240,8 +240,9 @@ TEST_CASE("a program's own kernel gets its call whole, but of an optimizer") {
 }
 namespace own {
 
-/// Stands for the library's: a step down by the gradient, of which the first row and each seventh diagonal are spared.
+/// The first row and each seventh diagonal of the last two dimensions.
 bool spared(const Sizes& at) { return at.front() == 0 || (at[at.size() - 2] + at.back()) % 7 == 3; }
+/// Stands for the library's: a step down by the gradient, of all that is not spared.
 void spare(const Call& call) {
   const View& p = call.results[0];
   for (std::int64_t i = 0; i < p.elements(); ++i) {

@@ -1,5 +1,5 @@
 // A row communicates, and nothing says what.
-// figures: axis<data>, operands<1>
+// figures: axis<data>, dimensions<2>
 #include <parallel/parallel.hpp>
 
 using namespace parallel;

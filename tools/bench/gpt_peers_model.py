@@ -2,6 +2,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from peer_numbers import number
 
 RATE, BETAS, DECAY, EPSILON, CLIP = 1e-4, (0.9, 0.99), 0.1, 1e-8, 1.0
 
@@ -22,18 +23,6 @@ SIZES = {
     "B": Size(layers=6, channels=384, heads=6, context=256, positions=256, vocabulary=50257, batch=8),
     "C": Size(layers=6, channels=384, heads=6, context=256, positions=256, vocabulary=256, batch=8),
 }
-
-
-def number(which, shape, mean, spread):
-    """As numbers.hpp makes them."""
-    x = np.arange(np.prod(shape), dtype=np.uint32) + np.uint32(which * 0x9E3779B9 & 0xFFFFFFFF)
-    x ^= x >> np.uint32(16)
-    x *= np.uint32(0x7FEB352D)
-    x ^= x >> np.uint32(15)
-    x *= np.uint32(0x846CA68B)
-    x ^= x >> np.uint32(16)
-    uniform = (x / 2147483648.0 - 1).astype(np.float32)
-    return (np.float32(mean) + np.float32(spread) * uniform).reshape(shape)
 
 
 def table(size):
@@ -63,10 +52,10 @@ def table(size):
 
 
 def weights(size):
-    return {name: number(which, *words) for which, (name, words) in enumerate(table(size).items())}
+    return {name: number(which, shape, mean=mean, spread=spread) for which, (name, (shape, mean, spread)) in enumerate(table(size).items())}
 
 
 def texts(size):
     """Tokens and targets, [batch, context]."""
-    parts = (number(len(table(size)) + which, (size.batch, size.context), 0.5, 0.5) for which in (0, 1))
+    parts = (number(len(table(size)) + which, (size.batch, size.context), mean=0.5, spread=0.5) for which in (0, 1))
     return [np.minimum(size.vocabulary - 1, (part * np.float32(size.vocabulary)).astype(np.int32)) for part in parts]

@@ -66,8 +66,8 @@ class Derived {
     for (const int which : {0, 1}) trainer_.executor().input(which, tokens<Size>(which));
   }
   StepResult step() { return trainer_.step(1e-4); }
-  /// Two steps more: that parameters were updated alike. AdamW's first update of a gradient that is nearly 0 is as large
-  /// as any, so that norms differ by then.
+  /// Two steps more: that parameters were updated alike. Norms differ by then, as AdamW's first update of a gradient
+  /// that is nearly 0 is as large as any.
   std::vector<Checked> checked(const StepResult& first) {
     std::vector<Checked> all{{"loss", first.loss}, {"norm", first.gradient_norm}};
     for (const char* which : {"second_loss", "third_loss"}) all.push_back({which, step().loss});

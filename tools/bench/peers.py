@@ -79,15 +79,15 @@ def row(benchmark, what, values, unit):
 
 
 def find_python(benchmark, what, wanted, statement):
-    """A python that has `what`, PyTorch or JAX, with all that a statement imports: `wanted`, or the first of several places."""
+    """A python that has `what`, PyTorch or JAX, with all that a statement imports, and NumPy: `wanted`, or the first of several places."""
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     named = [wanted] if wanted else [os.environ.get("PYTHON"), sys.executable, *(folder / "python3" for folder in folders)]
     for python in dict.fromkeys(shutil.which(str(name)) for name in named if name):
-        if python and subprocess.run([python, "-c", statement], stderr=subprocess.DEVNULL).returncode == 0:
+        if python and subprocess.run([python, "-c", "import numpy; " + statement], stderr=subprocess.DEVNULL).returncode == 0:
             return python
     if wanted:
         raise Failed(f"{wanted} has no {what} that can do '{statement}'")
-    print(f"tools/bench/{benchmark}: no python here has {what}, so this peer is left out; name one by an option", file=sys.stderr)
+    print(f"tools/bench/{benchmark}: no python here has {what}, so this peer is left out; name one by an option, or by PYTHON", file=sys.stderr)
     return None
 
 

@@ -4,22 +4,13 @@ import sys
 import tempfile
 import time
 
+import peer_numbers
 import torch
 import torch.distributed as dist
 
 
-def number(which, shape, first=0, mean=0.0, spread=1.0):
-    """Elements first, first + 1, ... of a tensor, as numbers.hpp makes them."""
-    mask = 0xFFFFFFFF
-    count = torch.Size(shape).numel()
-    x = (torch.arange(first, first + count, dtype=torch.int64) + which * 0x9E3779B9) & mask
-    x = x ^ (x >> 16)
-    x = (x * 0x7FEB352D) & mask
-    x = x ^ (x >> 15)
-    x = (x * 0x846CA68B) & mask
-    x = x ^ (x >> 16)
-    uniform = (x.double() / 2147483648.0 - 1).float()
-    return (torch.tensor(mean, dtype=torch.float32) + torch.tensor(spread, dtype=torch.float32) * uniform).reshape(shape)
+def number(*words, **more):
+    return torch.from_numpy(peer_numbers.number(*words, **more))
 
 
 def averaged_over_gloo(model):

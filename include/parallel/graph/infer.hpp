@@ -227,7 +227,7 @@ constexpr Inference infer(const Operation& operation, const Arguments& a) {
       result.results[r].layout = result.results[r].layout.with(axis, derived.results[r]);
     if (derived.communicates) {
       if (operation.lower == nullptr) {
-        refuse({Reason::no_lowering, {a.types.size()}, axis});
+        refuse({Reason::no_lowering, {a.rank(0)}, axis});
         return result;
       }
       result.exchanging.push_back(axis);
