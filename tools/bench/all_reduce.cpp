@@ -10,8 +10,8 @@
 
 #include <cstring>
 
-#include <parallel/communicator/meeting.hpp>
 #include <parallel/communicator/threads.hpp>
+#include <parallel/meta/meeting.hpp>
 
 #include "limits.hpp"
 

@@ -6,8 +6,8 @@
 //   mlp --once derived|by-hand        one small step with AdamW on one rank, for callgrind --toggle-collect=measured_step
 //
 // Both are run by turns, on the same numbers; that both give the same gradients and parameters is checked first.
-#include <parallel/communicator/meeting.hpp>
 #include <parallel/communicator/threads.hpp>
+#include <parallel/meta/meeting.hpp>
 #if defined(WITH_MPI)
 #include <parallel/communicator/mpi.hpp>
 #endif

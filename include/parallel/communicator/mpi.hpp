@@ -15,10 +15,10 @@
 
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/lifetime.hpp>
-#include <parallel/communicator/meeting.hpp>
 #include <parallel/communicator/mpi_message.hpp>
 #include <parallel/communicator/mpi_window.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
+#include <parallel/meta/meeting.hpp>
 
 namespace parallel::internals {
 

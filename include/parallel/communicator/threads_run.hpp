@@ -10,7 +10,7 @@
 
 #include <parallel/communicator/history.hpp>
 #include <parallel/communicator/long_phase.hpp>
-#include <parallel/communicator/meeting.hpp>
+#include <parallel/meta/meeting.hpp>
 
 namespace parallel::internals::threading {
 

@@ -1,7 +1,7 @@
 // Threads that compute one call together, each a part of its results: the same bits as by one thread.
 #pragma once
 #include <algorithm>
-#include <condition_variable>
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -13,6 +13,7 @@
 
 #include <parallel/device/kernel.hpp>
 #include <parallel/graph/structure.hpp>
+#include <parallel/meta/meeting.hpp>
 #include <parallel/operation/remember.hpp>
 #include <parallel/operation/update.hpp>
 
@@ -23,10 +24,12 @@ class Team {
  public:
   /// Throws Failure where the system has no more threads.
   explicit Team(int threads) {
+    in_teams += threads;
     try {
       for (int i = 1; i < threads; ++i) others_.emplace_back([this, i] { work(i); });
     } catch (const std::system_error&) {
       end();
+      in_teams -= threads;
       throw Failure("a rank is to have " + std::to_string(threads) + " threads, and the system gives it " +
                         std::to_string(others_.size() + 1) + "; give it fewer",
                     exit_code::unavailable);
@@ -34,7 +37,10 @@ class Team {
   }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
-  ~Team() { end(); }
+  ~Team() {
+    end();
+    in_teams -= size();
+  }
   int size() const { return static_cast<int>(others_.size()) + 1; }
 
   /// Calls f(i) for i from 0 to size() - 1, each on a thread, and returns when all have. Throws what one of them threw.
@@ -42,57 +48,52 @@ class Team {
   void each(F f) {
     if (others_.empty()) return f(0);
     const std::lock_guard alone(callers_);  // executors that one thread made may be run by several
-    {
-      const std::lock_guard lock(mutex_);
-      of_ = &f;
-      call_ = [](void* of, int i) { (*static_cast<F*>(of))(i); };
-      under_way_ = static_cast<int>(others_.size());
-      thrown_ = nullptr;
-      ++round_;
-    }
-    begin_.notify_all();
+    of_ = &f;
+    call_ = [](void* of, int i) { (*static_cast<F*>(of))(i); };
+    thrown_ = nullptr;
+    begun_.arrive(++round_);
     call(0);
-    std::unique_lock lock(mutex_);
-    end_.wait(lock, [&] { return under_way_ == 0; });
+    done_.wait(done_in(round_), spin());
     if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
 
  private:
+  /// Whether every thread has a core, so that those that wait a moment keep none from another.
+  static bool spin() {
+    static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+    return in_teams <= cores;
+  }
+  /// How often others are done when so many rounds are.
+  std::uint32_t done_in(std::uint32_t rounds) const { return rounds * static_cast<std::uint32_t>(others_.size()); }
   void end() {
-    {
-      const std::lock_guard lock(mutex_);
-      ends_ = true;
-    }
-    begin_.notify_all();
+    ends_ = true;
+    begun_.arrive(++round_);
     for (std::thread& t : others_) t.join();
   }
   void call(int i) {
     try {
       call_(of_, i);
     } catch (...) {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(throwing_);
       thrown_ = std::current_exception();
     }
   }
   void work(int i) {
-    for (unsigned seen = 0;;) {
-      std::unique_lock lock(mutex_);
-      begin_.wait(lock, [&] { return ends_ || round_ != seen; });
+    for (std::uint32_t round = 1;; ++round) {
+      begun_.wait(round, spin());
       if (ends_) return;
-      seen = round_;
-      lock.unlock();
       call(i);
-      lock.lock();
-      if (--under_way_ == 0) end_.notify_one();
+      done_.arrive(done_in(round));
     }
   }
 
-  std::mutex callers_{}, mutex_{};
-  std::condition_variable begin_{}, end_{};
+  inline static std::atomic<int> in_teams{0};  ///< threads of this process
+
+  std::mutex callers_{}, throwing_{};
+  threading::Meeting begun_{}, done_{};
   void* of_ = nullptr;
   void (*call_)(void*, int) = nullptr;
-  unsigned round_ = 0;
-  int under_way_ = 0;
+  std::uint32_t round_ = 0;
   std::exception_ptr thrown_{};
   bool ends_ = false;
   std::vector<std::thread> others_{};
@@ -152,7 +153,7 @@ inline bool by_element(const Call& call, const Team& team) {
   return alike;
 }
 /// Rows [begin, end) of such a call, by the first dimension: parts that know where they stand in the whole.
-inline Call rows_of(Call call, std::int64_t begin, std::int64_t end) {
+inline Call with_rows(Call call, std::int64_t begin, std::int64_t end) {
   const std::int64_t elements = call.results[0].elements();
   const auto cut = [&](View& v) {
     if (v.elements() != elements) return;
@@ -198,7 +199,7 @@ inline void compute(Team& team, const Launch& launch) {
     const Call& own = launch.calls[0];
     if (launch.calls.size() > 1 || !of_rows(own)) return launch.run();
     return each_part(&team, own.results[0].size[0], 1,
-                     [&](std::int64_t begin, std::int64_t end) { own.kernel(rows_of(own, begin, end)); });
+                     [&](std::int64_t begin, std::int64_t end) { own.kernel(with_rows(own, begin, end)); });
   }
   each_part(&team, elements, unit, [&](std::int64_t begin, std::int64_t end) {
     for (const Call& call : launch.calls) call.kernel(part_of(call, begin, end));

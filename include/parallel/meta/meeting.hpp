@@ -35,6 +35,19 @@ class alignas(64) Meeting {
   /// up.
   template <class Check>
   void wait(std::uint32_t target, bool spins, Check check) {
+    const std::timespec nap{0, 20'000'000};
+    wait(target, spins, &nap, check);
+  }
+  /// The same, however long it takes.
+  void wait(std::uint32_t target, bool spins) {
+    wait(target, spins, nullptr, [] {});
+  }
+
+ private:
+  static constexpr int spin_count = 4000;  // some 0.1 ms
+
+  template <class Check>
+  void wait(std::uint32_t target, bool spins, const std::timespec* nap, Check check) {
     for (int i = spins ? spin_count : 1; i > 0; --i) {
       if (met(target)) return;
       pause();
@@ -44,14 +57,10 @@ class alignas(64) Meeting {
       if (met(target)) return;
       check();
       sleepers_.fetch_add(1);
-      const std::timespec nap{0, 20'000'000};
-      futex(FUTEX_WAIT_PRIVATE, seen, &nap);  // at once if there were arrivals since
+      futex(FUTEX_WAIT_PRIVATE, seen, nap);  // at once if there were arrivals since
       sleepers_.fetch_sub(1);
     }
   }
-
- private:
-  static constexpr int spin_count = 4000;  // some 0.1 ms
 
   // The standard's atomic wait knows no time limit.
   void futex(int operation, std::uint32_t value, const std::timespec* limit) {
