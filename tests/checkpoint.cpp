@@ -124,6 +124,33 @@ TEST_CASE("a file that was given another step's name is not gone on from") {
   }
 }
 
+TEST_CASE("where the newest checkpoint is damaged it is said how to go on, and that goes on") {
+  const Folder folder;
+  for (const int saved : {2, 4}) train<Step>(folder.path, Mesh{data = 1}, saved, saved);
+  const std::string newest = folder.path + "/step-000000000004.safetensors";
+  const std::string good = contents(newest);
+  const auto goes_on = [&] {
+    try {
+      train<Step>(folder.path, Mesh{data = 1}, 6, -1);
+      return std::string();
+    } catch (const Failure& failure) {
+      CHECK(failure.exit_code == exit_code::bad_data);
+      return std::string(failure.what());
+    }
+  };
+  for (const std::string& damaged :
+       {good.substr(0, good.size() - 1), good.substr(0, good.size() / 2), good.substr(0, 3),
+        good.substr(0, good.size() - 1) + static_cast<char>(good.back() ^ 1)}) {
+    std::ofstream(newest, std::ios::binary | std::ios::trunc) << damaged;
+    const std::string said = goes_on();
+    CAPTURE(said);
+    CHECK(said.starts_with(newest + ": "));
+    CHECK(said.ends_with("; remove it, and a training goes on from the checkpoint before it, or begins"));
+  }
+  std::filesystem::remove(newest);
+  CHECK(goes_on().empty());
+}
+
 TEST_CASE("every byte that changes is found, in a tensor by its name, and every cut") {
   const Folder folder;
   train<By<Momentum>, Momentum>(folder.path, Mesh{data = 2, tensor = 2}, 2, 2);
@@ -199,8 +226,9 @@ TEST_CASE("what no training has saved is refused, also where its sums are right"
   };
   CHECK(says(FileDType::F64, {{"seed", "0x1p+3"}, {"loss_scale", "4"}, {"loss_scale.steps", "7"}}) == "");
   CHECK(says(FileDType::BF16, {}) == "");
-  CHECK(says(FileDType::U8, {}) == ": the tensor w has elements of U8, which no program has");
-  CHECK(says(FileDType::F4, {}) == ": the tensor w has elements of F4, which no program has");
+  const std::string mend = "; remove it, and a training goes on from the checkpoint before it, or begins";
+  CHECK(says(FileDType::U8, {}) == ": the tensor w has elements of U8, which no program has" + mend);
+  CHECK(says(FileDType::F4, {}) == ": the tensor w has elements of F4, which no program has" + mend);
   for (const char* none : {"", "one", "1 ", "nan", "inf", "-1e999"})
     CHECK(says(FileDType::F64, {{"seed", none}}) ==
           ": its number seed is '" + std::string(none) + "', which it cannot be");

@@ -18,6 +18,7 @@ enum class Fault {
   row_whole,
   row_split,
   row_of_no_dimension,
+  row_communicates,
   claims_linear,
   gradient_factor,
   gradient_transposed,
@@ -114,6 +115,7 @@ struct Project {
     if (fault == Fault::row_whole) rows[1].results[0] = Broadcast;
     if (fault == Fault::row_split) rows[1].results[0] = Split<0>;
     if (fault == Fault::row_of_no_dimension) rows[1].operands[0] = Split<2>;
+    if (fault == Fault::row_communicates) rows[1].communicates = true;
     if (fault != Fault::row_missing) rows.push_back(split_row({{1, 2}, {2}}, {{2}}, 2));
     rows.push_back(linear_row(2, 0));
     rows.push_back(linear_row(2, 1));
@@ -232,6 +234,8 @@ TEST_CASE("what is wrong with an operation is named") {
       sentence<Fault::row_of_no_dimension>(),
       "project: row 1 of its table, Split<2>, Broadcast -> Partial, splits dimension 2 of operand 0, which is f64[12, "
       "8]; dimensions count from 0");
+  begins(sentence<Fault::row_communicates>(),
+         row + "Partial, communicates, but the operation has no .lower that says what ranks exchange; write it, or ");
   begins(sentence<Fault::claims_linear>(),
          "project: row 3 of its table, Partial, Broadcast -> Partial" + wrong + "the result is ");
   begins(sentence<Fault::gradient_factor>(), "project: the gradient of operand 0 is ");

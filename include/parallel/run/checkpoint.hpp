@@ -41,10 +41,20 @@ constexpr FileDType file_dtype(DType dtype) {
 /// The checkpoint that was saved behind so many steps, as it was written. Throws Failure: missing_input where there is
 /// none, bad_data where it is damaged or another.
 inline Safetensors opened(const std::string& file, std::int64_t step) {
-  Safetensors from(file);
-  if (const std::string is = said(from, std::string(version_key)); is != version)
+  const auto whole = [&]<class Do>(Do&& part) {
+    try {
+      return part();
+    } catch (const Failure& failure) {
+      if (failure.exit_code != exit_code::bad_data) throw;
+      throw Failure(
+          std::string(failure.what()) + "; remove it, and a training goes on from the checkpoint before it, or begins",
+          exit_code::bad_data);
+    }
+  };
+  Safetensors from = whole([&] { return Safetensors(file); });
+  if (const std::string is = whole([&] { return said(from, std::string(version_key)); }); is != version)
     throw damaged(file, "it is a checkpoint of version " + is + "; this library reads version 1");
-  check(from);
+  whole([&] { check(from); });
   if (const std::string is = said(from, std::string(step_key)); is != std::to_string(step))
     throw damaged(file, "it was saved behind " + is + " steps, which its name does not say; name it as it was");
   return from;

@@ -135,6 +135,10 @@ class Verification {
               std::to_string(row.results.size()) + " results, but there are " +
               std::to_string(trial_.plain().types.size()) + " and " + std::to_string(trial_.shapes().size()) +
               "; give one for each");
+      if (row.communicates && trial_.operation().lower == nullptr)
+        wrong(row_text(i) +
+              " communicates, but the operation has no .lower that says what ranks exchange; write it, or "
+              "leave row.communicates out and have the dimension whole");
       const auto check = [&](Placement p, const Type& type, const std::string& what) {
         if (p.split() && (p.dim < 0 || p.dim >= type.layout.rank()))
           wrong(row_text(i) + " splits dimension " + std::to_string(p.dim) + " of " + what + ", which is " +
