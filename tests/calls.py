@@ -4,6 +4,7 @@ what it takes. All of one compiler stand in one unit: each has its sentence, and
 
     calls.py INCLUDE COMPILER...
 """
+import re
 import shutil
 import subprocess
 import sys
@@ -102,6 +103,10 @@ DERIVED, ADDRESSES, ELEMENT = "derive takes the mesh as an argument", "is told t
 PERCENT, POSITIONS = "what is dropped is said in percent", "there are more tokens than the context has positions"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
 REFUSED = [
+    ("const auto made = iota<int, Shape<4>>();", "write iota<Shape<4>>(), and cast<float>(iota<Shape<4>>())"),
+    ("const Parameter<float, Shape<4>> w; cast(w);", "write cast<float>(x), with the element type"),
+    ("using Made = On<tensor>; constexpr Placement p = Made::placement;", "write On<tensor, Broadcast>, with Invariant, Partial, Split<d> or At<k>"),
+    ("const Parameter<float, Shape<4>> made{normal(0.1), false};", "is no beginning of a Parameter, which has one;"),
     ('parameters.get("w");', READING),
     ('parameters.get("w", x);', READING),
     ("Parameters made = parameters;", NOT_COPIED),
@@ -338,6 +343,16 @@ ACCEPTED = [
 ]
 
 
+def operations(include):
+    """Operations that are called with what they do not take, and what each says: of all that missing.hpp has with other arguments."""
+    text = r'"(?:[^"\\]|\\.)*"'
+    called, missing = ((Path(include) / "parallel/operation" / name).read_text() for name in ("called.hpp", "missing.hpp"))
+    says = dict(re.findall(rf"^PARALLEL_CALLED\(\s*(\w+),((?:\s*{text})+)\)$", called, re.MULTILINE))
+    names = re.findall(r"^PARALLEL_OTHERWISE\((\w+), ", missing, re.MULTILINE)
+    sentences = {name: "".join(part[1:-1] for part in re.findall(text, says[name])).split('\\"')[0] for name in names}
+    return [(f"const Parameter<float, Shape<4, 3>> w; {name}(w, Batch{{}}, w, w, w, w);", f"in the order of docs/operations.md: write {sentences[name]}") for name in dict.fromkeys(names)]
+
+
 def with_mpi():
     """What a compiler needs for run_mpi; nothing where there is no MPI."""
     if not shutil.which("mpicxx"):
@@ -359,7 +374,7 @@ def errors(compiler, include, statements, folder, warnings=()):
 def main(include, compilers):
     compilers = [c for c in compilers if shutil.which(c)]
     faults = 0 if compilers else 1
-    refused = REFUSED + (BY_MPI if with_mpi() else [])
+    refused = REFUSED + operations(include) + (BY_MPI if with_mpi() else [])
     with tempfile.TemporaryDirectory() as folder:
         for compiler in compilers:
             found = errors(compiler, include, [statement for statement, _ in refused], folder)

@@ -45,6 +45,13 @@ def optimizer(update):
 
 
 CASES = [  # (program, what stands in the row)
+    (of_model("(x - y) ** 2"), "there is no sign for a power"),
+    (beside("constexpr auto& p = plan<Frozen<Step, \"bias\">, Mesh{data = 2}>;"), "the words stand in a Grouped"),
+    (beside("constexpr auto& p = plan<Pipelined<\"gpipe\", Step>, Mesh{stage = 2}>;"), "a schedule is a variable, not a text"),
+    (beside("constexpr Signature cap_table(const Arguments&) { return uniform_row(1, 1, Broadcast); }\nconstexpr Operation cap{.name = \"cap\", .shape = operation::same_shape, .signatures = cap_table};"), "gives a list of rows"),
+    (beside("constexpr Operation cap{.name = \"cap\", .shape = operation::same_shape, .signatures = operation::nonlinear_table};\n"
+            "template <Distributed T>\nconstexpr auto capped(const T& x, Here here = {}) { return Apply<&cap>{}(here, x); }"), "names the operation itself"),
+    (beside("constexpr Operation sign_step{.name = \"sign_step\", .updates = true};\nstruct Own { struct Hyperparameters {}; static constexpr void update(Update& u) { u.replace(sign_step, {u.parameter()}, {u.gradient()}, {1e-3}); } };"), "the numbers of an update have names"),
     (of_model("y").replace("Distributed auto x, Distributed auto y", "Distributed auto data, Distributed auto y").replace("mean(square(y))", "mean(square(to<On<data, Invariant>>(data) - y))"), "a parameter of yours is called like the axis"),
     (beside("template <auto activation>\nstruct Mlp { constexpr auto operator()(Distributed auto x) const { return activation(x); } };\nstruct Deep { Mlp<relu> mlp; };"), "hand over what calls it: `Perceptron<[](Distributed auto x)"),
     (beside("struct Own { struct Hyperparameters {}; static constexpr void update(const Update& u) { descend(u); } static constexpr void descend(Update&) {} };\nusing Mine = Training<Model, Own, X, X>;\n"
@@ -238,6 +245,10 @@ HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parall
            "parallel/file/tokenizer.hpp", "parallel/file/write_safetensors.hpp", "parallel/run/run_log.hpp", "parallel/run/watching.hpp"]
 RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
 RUNS = [  # the same, with the headers of a run
+    (running("step.fit(x, y);"), "a training takes a step"),
+    (beside("auto f(const Tokenizer& tokenizer) { return tokenizer(\"a word\"); }"), "the tokens of a text are"),
+    (beside("auto f() { return read_csv<float>(\"people.csv\")[\"height\"]; }"), "columns are asked for when the file is read"),
+    ("#include <mpi.h>\n" + beside(""), "what runs over MPI is compiled by"),
     (running("const auto read = read_npy<float>(\"x.npy\"); static_cast<void>(read);"), "a file says itself of what type"),
     (running("write_safetensors(\"x.safetensors\", {{\"w\", x}});"), "entries, of names, element types and shapes"),
     ("#include <parallel/model/gpt2.hpp>\n#include <parallel/run/published_weights.hpp>\n" + beside("inline constexpr models::Gpt2Sizes sizes{};\nauto f() { return hugging_face_gpt2(sizes); }"), "how many tokens the file's vocabulary has"),
@@ -398,6 +409,16 @@ def main(root, compilers):
                   "'keep' is not a member of 'Foo'", "operands to '?:' have different types 'int' and 'const char*'"]:
         if "has no row" not in explain(root, f"v.cpp:3:1: error: {other}\n")[1]:
             faults.append(f"of '{other}', which is not about the library, it says: {explain(root, f'v.cpp:3:1: error: {other}')}")
+    said = explain(root, "/x/include/parallel/a.hpp:1:1: error: static_assert failed \"parallel: the batch differs\"\n/x/include/parallel/b.hpp:2:2: note: in instantiation of function template specialization 'f' requested here\n"
+                         "model.cpp:14:20: note: (skipping 7 contexts in backtrace; use -ftemplate-backtrace-limit=0 to see all)\nmodel.cpp:18:21: note: in instantiation of variable template specialization 'p' requested here\n")[1]
+    if not said.startswith("model.cpp:14: parallel: the batch differs"):
+        faults.append(f"of contexts that clang skips, which end in the model's line, it says: {said}")
+    said = explain(root, "v.cpp:3:1: error: no matching function for call to 'as_matrix(parallel::internals::View)'\n")[1]
+    if "`as_matrix<float>(view)`, as docs/quick-start.md has it" not in said:
+        faults.append(f"of a public name without a row it says: {said}")
+    said = explain(root, "v.cpp:3:1: error: 'Checkpoints' was not declared in this scope\n")[1]
+    if "`Checkpoints` stands in `#include <parallel/run/checkpoint.hpp>`" not in said:
+        faults.append(f"of a public name without its header it says: {said}")
     said = explain(root, "error: templates cannot be declared inside of a local class\n")[1]  # clang says no place, and here nothing follows
     if not said.startswith("the program:?: ") or "put the model outside of the function" not in said:
         faults.append(f"of an error without a place it says: {said}")

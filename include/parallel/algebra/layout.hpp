@@ -6,11 +6,18 @@
 
 namespace parallel {
 
+namespace internals {
+constexpr Placement first_of(Placement first = {}, auto...) { return first; }
+}  // namespace internals
+
 /// `On<tensor, Partial>`: the placement on one axis, as part of a type.
-template <const Axis& on, Placement where>
+template <const Axis& on, Placement... where>
 struct On {
+  static_assert(sizeof...(where) == 1,
+                "parallel: an On says of one axis how the tensor lies on it; write On<tensor, Broadcast>, with "
+                "Invariant, Partial, Split<d> or At<k>, and another On for another axis");
   static constexpr const Axis* axis = &on;
-  static constexpr Placement placement = where;
+  static constexpr Placement placement = internals::first_of(where...);
 };
 /// The same, for an axis that is only known by its address.
 template <const Axis* on, Placement where>

@@ -265,7 +265,7 @@ class Safetensors {
     }
     if (end != all)
       throw damaged(file(), "its tensors end at " + std::to_string(end) + ", but behind its header it has " +
-                                std::to_string(all) + " bytes");
+                                std::to_string(all) + " bytes; copy it anew, whole");
   }
   void check_names() {
     by_name_.resize(size());

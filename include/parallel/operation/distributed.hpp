@@ -76,7 +76,10 @@ template <class T, class S, class... Annotation>
 constexpr Type type_of() {
   Layout layout = layout_of_shape<S>();
   ((is_stored<Annotation> ? void() : void(layout = layout.with(Annotation::axis, Annotation::placement))), ...);
-  return {dtype_of<T>, layout};
+  if constexpr (is_element_type<T>)
+    return {dtype_of<T>, layout};
+  else
+    return {DType::f32, layout};  // which is refused
 }
 /// Between steps a parameter is the same on every rank that holds it: Broadcast says how it enters, not how it rests.
 template <class Annotation>
@@ -299,7 +302,7 @@ struct Parameter : internals::Arithmetic<Parameter<T, S, Annotation...>> {
   constexpr Parameter() = default;
   constexpr Parameter(Initializer how) : initializer(how) {}
   template <class First, class... More>
-  requires(std::is_arithmetic_v<First> || std::is_pointer_v<First> || requires {
+  requires(sizeof...(More) > 0 || std::is_arithmetic_v<First> || std::is_pointer_v<First> || requires {
     typename First::value_type;
   }) constexpr Parameter(First, More...) {  // as a deviation without its distribution, or one without its deviation
     using begins [[maybe_unused]] =

@@ -185,6 +185,20 @@ PARALLEL_MISSING(avg_pool2d)
 PARALLEL_MISSING(group_norm)
 PARALLEL_MISSING(detach)
 PARALLEL_MISSING(stop_gradient)
+PARALLEL_MISSING(repeat_interleave)
+PARALLEL_MISSING(scaled_dot_product_attention)
+PARALLEL_MISSING(take_along_axis)
+PARALLEL_MISSING(chunk)
+PARALLEL_MISSING(unbind)
+PARALLEL_MISSING(nonzero)
+PARALLEL_MISSING(kl_div)
+PARALLEL_MISSING(cosine_similarity)
+PARALLEL_MISSING(interpolate)
+PARALLEL_MISSING(remainder)
+PARALLEL_MISSING(addmm)
+PARALLEL_MISSING(logaddexp)
+PARALLEL_MISSING(conv_transpose2d)
+PARALLEL_MISSING(apply_rotary_emb)
 #undef PARALLEL_MISSING
 #define PARALLEL_MISSING(function)                    \
   template <Distributed X, class... More>             \
@@ -290,6 +304,21 @@ PARALLEL_OTHERWISE(tanh, auto...)
 PARALLEL_OTHERWISE(sqrt, auto...)
 PARALLEL_OTHERWISE(exp, auto...)
 PARALLEL_OTHERWISE(log, auto...)
+PARALLEL_OTHERWISE(batched_matmul, auto...)
+PARALLEL_OTHERWISE(document_attention, auto...)
+PARALLEL_OTHERWISE(attention_from, auto...)
+PARALLEL_OTHERWISE(remember, auto...)
+PARALLEL_OTHERWISE(sample, auto...)
+PARALLEL_OTHERWISE(pow, auto...)
+PARALLEL_OTHERWISE(maximum, auto...)
+PARALLEL_OTHERWISE(minimum, auto...)
+PARALLEL_OTHERWISE(abs, auto...)
+PARALLEL_OTHERWISE(cos, auto...)
+PARALLEL_OTHERWISE(sin, auto...)
+PARALLEL_OTHERWISE(sign, auto...)
+PARALLEL_OTHERWISE(reciprocal, auto...)
+PARALLEL_OTHERWISE(gelu_erf, auto...)
+PARALLEL_OTHERWISE(masked_attention, int...)
 #undef PARALLEL_OTHERWISE
 // A context stands behind whether it is causal.
 #define PARALLEL_WITHOUT_CAUSAL(function)                                                         \
@@ -300,6 +329,10 @@ PARALLEL_OTHERWISE(log, auto...)
 PARALLEL_WITHOUT_CAUSAL(attention)
 PARALLEL_WITHOUT_CAUSAL(masked_attention)
 #undef PARALLEL_WITHOUT_CAUSAL
+template <Distributed X, class... More>
+constexpr auto cast(const X&, const More&...) {
+  return called_otherwise<figure::called::cast, X>();
+}
 template <Distributed X, class... More>
 constexpr auto einsum(const char*, const X&, const More&...) {
   return called_otherwise<figure::called::einsum, X>();

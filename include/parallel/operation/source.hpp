@@ -70,6 +70,12 @@ template <class S>
 constexpr auto iota() {
   return internals::Sourced<operation::iota, int, S, Kind::constant>();
 }
+/// Of an element type: refused.
+template <class T, class S>
+constexpr auto iota() {
+  static_assert(sizeof(S) == 0, "parallel: iota counts in int; write iota<Shape<4>>(), and cast<float>(iota<Shape<4>>())");
+  return typename internals::Symbolic<Tensor<int, S>, Kind::refused>::type{};
+}
 /// random<float, Shape<4, 6>>(0.1): normal numbers with this standard deviation, new ones every step and every time it
 /// is used, the same on every mesh.
 template <class T, class S>

@@ -69,7 +69,8 @@ void check_indices(std::span<const int> numbers, const std::vector<IndexRange>& 
     const std::string count = std::to_string(range.count), met = std::to_string(numbers[at]);
     // a target below 0 is meant to be left out, as Hugging Face and PyTorch have -100
     const std::string left_out =
-        !range.classes || numbers[at] >= 0 ? ""
+        numbers[at] >= 0   ? ""
+        : !range.classes   ? numbers[at] == -1 ? "; sample draws -1 where logits are no numbers, as at a position that remember has no room for" : ""
         : range.ignored == no_target
             ? ", or leave it out by the loss's second number, as in mean_cross_entropy<0, " + met + ">"
             : "; left out is " + std::to_string(range.ignored) + ", <classes, " + std::to_string(range.ignored) +
