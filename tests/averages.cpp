@@ -8,6 +8,7 @@
 
 #include <parallel/model/averaged.hpp>
 #include <parallel/run/averages.hpp>
+#include <parallel/run/whole_tensor.hpp>
 
 #include "fixture.hpp"
 #include "kept.hpp"
@@ -55,10 +56,24 @@ Seen seen(const Mesh& mesh, double decay, int from) {
       step(batch(i, 0.7), batch(i, 0.3));
       take(parameters, all.behind[static_cast<std::size_t>(i)]);
     }
+    for (const NamedTensor& t : step.executor().tensors()) {  // what all ranks fill together, each has
+      static Tensors filled;
+      if (world.rank() == 0) filled[t.name].assign(static_cast<std::size_t>(t.type.layout.elements()), 0);
+      for (int rank = 0; rank <= world.size(); ++rank, world.barrier())
+        if (rank == world.rank() + 1) step.executor().get(t.name, filled[t.name]);
+      INFO(text(mesh) << ", rank " << world.rank() << ": " << t.name);
+      CHECK(whole_tensor<double>(world, step.executor(), t.name) == filled[t.name]);
+      world.barrier();
+    }
     take_averages(world, step.executor(), averages);
     take(averages, all.averages);
     Executor<Threads, CpuDouble> test(evaluation, world, averages);
     const double loss = test(batch(1, 0.7), batch(1, 0.3)).output_scalar("result");
+    CHECK(whole_tensor<double>(world, test, "result") == std::vector{loss});
+    CHECK_THROWS_WITH_AS(whole_tensor<float>(world, step.executor(), "in"),
+                         doctest::Contains("but f32 was given; give elements of its type"), Misuse);
+    CHECK_THROWS_WITH_AS(whole_tensor<double>(world, step.executor(), "out_of_it"), doctest::Contains("out_of_it"),
+                         Misuse);
     if (world.rank() == 0) all.loss = loss;
   });
   return all;

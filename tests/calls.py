@@ -34,6 +34,7 @@ HEAD = """#include <array>
 #include <parallel/run/load_weights.hpp>
 #include <parallel/run/save_weights.hpp>
 #include <parallel/run/trainer.hpp>
+#include <parallel/run/whole_tensor.hpp>
 using namespace parallel;
 using namespace parallel::axes;
 float plain(float);
@@ -102,7 +103,11 @@ POOLED = "max_pool<2>(x), with its window"
 DERIVED, ADDRESSES, ELEMENT = "derive takes the mesh as an argument", "is told the addresses of its axes", "the element type is none of"
 PERCENT, POSITIONS = "what is dropped is said in percent", "there are more tokens than the context has positions"
 LOADED, WRITTEN, PROCESSES = "load_weights takes an Executor", "save_weights takes the communicator", "run_mpi takes what each rank does"
+WHOLE_TENSOR = "write whole_tensor<float>(world, step.executor()"
 REFUSED = [
+    ("auto made = whole_tensor(world, step.executor(), \"w\");", WHOLE_TENSOR),
+    ("auto made = whole_tensor<float>(step.executor(), \"w\");", WHOLE_TENSOR),
+    ("auto made = whole_tensor<float>(world, parameters, \"w\");", WHOLE_TENSOR),
     ("const auto made = iota<int, Shape<4>>();", "write iota<Shape<4>>(), and cast<float>(iota<Shape<4>>())"),
     ("const Parameter<float, Shape<4>> w; cast(w);", "write cast<float>(x), with the element type"),
     ("using Made = On<tensor>; constexpr Placement p = Made::placement;", "write On<tensor, Broadcast>, with Invariant, Partial, Split<d> or At<k>"),
@@ -307,6 +312,7 @@ WARNED = [
     "constexpr auto& made = parallel::plan<Step, two>; made.is({});",
 ]
 ACCEPTED = [
+    'auto made = whole_tensor<float>(world, step.executor(), "w"); auto other = whole_tensor<float>(world, e, std::string("w"));',
     "X made, copy(made), other{made}; std::vector<X> many(3); auto none = parallel::constant<float>(0);",
     'auto made = mesh_argument(std::string("data=2"), {&data}); auto none = mesh_argument("data=2", {}); const std::array<const Axis*, 1> known{&data}; auto third = mesh_argument("data=2", known);',
     "auto q = eager.tensor<float, Shape<4>>(x); auto made = Scale{2} * q;",

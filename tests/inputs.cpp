@@ -255,7 +255,10 @@ TEST_CASE("an index or target that is out of its range is named with its place, 
         CHECK(said_by([&] {
                 e.input(0, std::array{0, 1, wrong, 3});
               }) == Said{65, "input 0, element 2: index " + std::to_string(wrong) +
-                                 " of a table of 8 rows; mend the data, which counts from 0 to 7"});
+                                 " of a table of 8 rows; mend the data, which counts from 0 to 7" +
+                                 (wrong == -1 ? "; sample draws -1 where logits are no numbers, as at a position that "
+                                                "remember has no room for"
+                                              : "")});
     });
     for (const Said& s : said)
       CHECK(s == Said{65, "input 1, element 3: target 10 of 10 classes; mend the data, which counts from 0 to 9"});
@@ -271,6 +274,52 @@ TEST_CASE("what was written in place is looked at when the step begins") {
     CHECK(said_by([&] { e.run(); }).second == "input 1, element " + std::to_string(2 * world.rank() + 1) +
                                                   ": target 10 of 10 classes; mend the data, which counts from 0 to 9");
   });
+}
+
+namespace {
+template <class T>
+struct Passes {
+  Parameter<T, Shape<width>> w{normal(0.4)};
+  constexpr auto operator()(Distributed auto x, Distributed auto passed) const {
+    return mean(cast<float>(binary_cross_entropy(cast<T>(sum<1>(x * w)), passed)));
+  }
+};
+/// On one rank and on two: what is said of targets that a loss of probabilities cannot have.
+template <class T>
+void check_targets(T wrong, const std::string& as) {
+  using Rows = Tensor<T, Shape<batch / data, width>>;
+  using Step = Evaluation<Passes<T>, Rows, Tensor<T, Shape<batch / data>>>;
+  for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
+    const OwnedPlan plan = derive<Step>(mesh);
+    run_threads(mesh.ranks(), [&](Threads& world) {
+      Parameters parameters(plan, world.rank(), 5);
+      Executor<Threads, std::conditional_t<std::is_same_v<T, double>, CpuDouble, Cpu>> e(plan, world, parameters);
+      const std::vector<T> x(batch * width, T(0.5F));
+      const T none = T(0.F), half = T(0.5F), all = T(1.F);
+      e.input(0, x);
+      e.input(1, std::array{none, half, all, all});
+      e.run();
+      CHECK(std::isfinite(e.output_scalar(0)));
+      CHECK(said_by([&] {
+              e.input(1, std::array{none, half, wrong, all});
+            }) ==
+            Said{65, "input 1, element 2: target " + as +
+                         " of a binary cross entropy, which takes 0, 1 or what is between; mend the data, as (y + 1) / "
+                         "2 of classes -1 and 1"});
+      e.input(1).template as<T>()[1] = wrong;
+      CHECK(said_by([&] { e.run(); })
+                .second.starts_with("input 1, element " + std::to_string(world.rank() * batch / world.size() + 1) +
+                                    ": target " + as + " of"));
+    });
+  }
+}
+}  // namespace
+TEST_CASE("a target of a binary cross entropy that is no probability is named with its place") {
+  check_targets<float>(-1, "-1");
+  check_targets<double>(1.5, "1.5");
+  check_targets<float>(1.5, "1.5");
+  check_targets<bfloat16>(bfloat16(-1.F), "-1");
+  check_targets<float16>(float16(2.F), "2");
 }
 
 namespace {

@@ -73,11 +73,19 @@ PARALLEL_CALLED(slice, "slice<0, 2, 5>(x), from 2 to before 5 along dimension 0"
 PARALLEL_CALLED(take, "take<0, 3>(x), position 3 of dimension 0")
 PARALLEL_CALLED(embedding, "embedding(index, table), of a tensor of int and a Parameter")
 PARALLEL_CALLED(rotary, "rotary(x), rotary(x, position) or rotary(x, position, 10000.0)")
-PARALLEL_CALLED(batched_matmul, "batched_matmul(x, y), of two tensors whose first dimensions are alike; with one matrix for all it is matmul(x, w)")
-PARALLEL_CALLED(masked_attention, "masked_attention(q, k, v, seen), whose mask seen[batch, keys] is a tensor of int, 0 where nobody looks")
-PARALLEL_CALLED(document_attention, "document_attention(q, k, v, documents), whose documents[batch, sequence] are a tensor of int")
-PARALLEL_CALLED(attention_from, "attention_from(q, k, v, position), whose position is a tensor of int without dimensions")
-PARALLEL_CALLED(remember, "remember<1, 64>(x, position), along dimension 1, which has room for 64, at a tensor of int without dimensions")
+PARALLEL_CALLED(
+    batched_matmul,
+    "batched_matmul(x, y), of two tensors whose first dimensions are alike; with one matrix for all it is matmul(x, w)")
+PARALLEL_CALLED(
+    masked_attention,
+    "masked_attention(q, k, v, seen), whose mask seen[batch, keys] is a tensor of int, 0 where nobody looks")
+PARALLEL_CALLED(document_attention,
+                "document_attention(q, k, v, documents), whose documents[batch, sequence] are a tensor of int")
+PARALLEL_CALLED(attention_from,
+                "attention_from(q, k, v, position), whose position is a tensor of int without dimensions")
+PARALLEL_CALLED(
+    remember,
+    "remember<1, 64>(x, position), along dimension 1, which has room for 64, at a tensor of int without dimensions")
 PARALLEL_CALLED(sample, "sample(logits); the temperature is a number of the run, executor.scalar(\"temperature\", 0.8)")
 PARALLEL_CALLED(cast, "cast<float>(x), with the element type")
 PARALLEL_CALLED(pow, "pow(x, 3), with the exponent, which is a number")

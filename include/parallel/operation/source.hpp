@@ -73,7 +73,8 @@ constexpr auto iota() {
 /// Of an element type: refused.
 template <class T, class S>
 constexpr auto iota() {
-  static_assert(sizeof(S) == 0, "parallel: iota counts in int; write iota<Shape<4>>(), and cast<float>(iota<Shape<4>>())");
+  static_assert(sizeof(S) == 0,
+                "parallel: iota counts in int; write iota<Shape<4>>(), and cast<float>(iota<Shape<4>>())");
   return typename internals::Symbolic<Tensor<int, S>, Kind::refused>::type{};
 }
 /// random<float, Shape<4, 6>>(0.1): normal numbers with this standard deviation, new ones every step and every time it

@@ -1,12 +1,14 @@
-// What the whole numbers of an input may be, where they are indices or targets: a plan's graph says into what.
+// What the numbers of an input may be, where they are indices, classes or probabilities: a plan's graph says of what.
 #pragma once
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/gather.hpp>
+#include <parallel/operation/loss.hpp>
 #include <parallel/operation/reshape.hpp>
 #include <parallel/operation/transpose.hpp>
 #include <parallel/plan/view.hpp>
@@ -20,11 +22,19 @@ struct IndexRange {
   bool classes = false;  ///< targets of a cross entropy, not indices of a table's rows
 };
 
-/// The ranges of a member. Followed is what hands on all elements as they are: moves between ranks, micro-batches,
-/// reshape, transpose. What is computed from an input, or only a part of it, may be anything.
-inline std::vector<IndexRange> index_ranges(const GraphView& g, int member) {
-  std::vector<IndexRange> ranges;
-  if (g.member(member).type.dtype != DType::i32) return ranges;
+/// What the numbers of an input may be.
+struct Allowed {
+  std::vector<IndexRange> ranges{};  ///< each of whole numbers
+  bool probabilities = false;        ///< of others from 0 to 1, or no numbers: targets of a binary cross entropy
+
+  bool all() const { return ranges.empty() && !probabilities; }
+};
+
+/// Those of a member. Followed is what hands on all elements as they are: moves between ranks, micro-batches, reshape,
+/// transpose. What is computed from an input, or only a part of it, may be anything.
+inline Allowed allowed_in(const GraphView& g, int member) {
+  Allowed allowed;
+  std::vector<IndexRange>& ranges = allowed.ranges;
   std::vector<bool> follows(g.values.size());
   follows[static_cast<std::size_t>(g.member(member).value)] = true;
   const auto is_followed = [&](int value) { return follows[static_cast<std::size_t>(value)]; };
@@ -52,8 +62,9 @@ inline std::vector<IndexRange> index_ranges(const GraphView& g, int member) {
       const operation::Classes classes(n.ints);
       ranges.push_back({classes.count, classes.ignored, true});
     }
+    allowed.probabilities |= n.operation == &operation::binary_cross_entropy && is_followed(n.operands[1]);
   }
-  return ranges;
+  return allowed;
 }
 
 /// Throws Misuse(bad_data) for the first number that is out of a range. `index(i)`: the place of number i in the whole
@@ -69,8 +80,11 @@ void check_indices(std::span<const int> numbers, const std::vector<IndexRange>& 
     const std::string count = std::to_string(range.count), met = std::to_string(numbers[at]);
     // a target below 0 is meant to be left out, as Hugging Face and PyTorch have -100
     const std::string left_out =
-        numbers[at] >= 0   ? ""
-        : !range.classes   ? numbers[at] == -1 ? "; sample draws -1 where logits are no numbers, as at a position that remember has no room for" : ""
+        numbers[at] >= 0 ? ""
+        : !range.classes
+            ? numbers[at] == -1
+                  ? "; sample draws -1 where logits are no numbers, as at a position that remember has no room for"
+                  : ""
         : range.ignored == no_target
             ? ", or leave it out by the loss's second number, as in mean_cross_entropy<0, " + met + ">"
             : "; left out is " + std::to_string(range.ignored) + ", <classes, " + std::to_string(range.ignored) +
@@ -80,6 +94,39 @@ void check_indices(std::span<const int> numbers, const std::vector<IndexRange>& 
                      (range.classes ? " of " + count + " classes" : " of a table of " + count + " rows") +
                      "; mend the data, which counts from 0 to " + std::to_string(range.count - 1) + left_out,
                  exit_code::bad_data);
+  }
+}
+
+/// The same for the first target that is not from 0 to 1.
+template <class T, class Index>
+void check_probabilities(std::span<const T> numbers, int position, Index index) {
+  using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const auto outside = [](T n) { return static_cast<Wide>(n) < 0 || static_cast<Wide>(n) > 1; };
+  bool all = true;
+  for (const T& n : numbers) all &= !outside(n);
+  if (all) return;
+  std::size_t at = 0;
+  while (!outside(numbers[at])) ++at;
+  throw Misuse("input " + std::to_string(position) + ", element " + std::to_string(index(at)) + ": target " +
+                   shortest(static_cast<double>(static_cast<Wide>(numbers[at]))) +
+                   " of a binary cross entropy, which takes 0, 1 or what is between; mend the data, as (y + 1) / 2 of "
+                   "classes -1 and 1",
+               exit_code::bad_data);
+}
+
+/// Throws Misuse(bad_data) for the first of so many numbers that is not allowed. `index(i)`: the place of number i in
+/// the whole input `position`.
+template <class Index>
+void check_numbers(const void* numbers, DType dtype, std::size_t count, const Allowed& allowed, int position,
+                   Index index) {
+  const auto of = [&]<class T>(const T* first) { return std::span(first, count); };
+  if (dtype == DType::i32) return check_indices(of(static_cast<const int*>(numbers)), allowed.ranges, position, index);
+  if (!allowed.probabilities) return;
+  switch (dtype) {
+    case DType::f64: return check_probabilities(of(static_cast<const double*>(numbers)), position, index);
+    case DType::bf16: return check_probabilities(of(static_cast<const bfloat16*>(numbers)), position, index);
+    case DType::f16: return check_probabilities(of(static_cast<const float16*>(numbers)), position, index);
+    default: return check_probabilities(of(static_cast<const float*>(numbers)), position, index);
   }
 }
 

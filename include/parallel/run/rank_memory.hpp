@@ -260,7 +260,7 @@ class RankMemory {
   }
   struct Input {
     int member;
-    std::vector<IndexRange> ranges;
+    Allowed allowed;
     bool given = false, in_place = false;
   };
   void put(int position, const HandedOver& given);
@@ -286,13 +286,13 @@ class RankMemory {
     if (!own.given)
       throw Misuse("input " + std::to_string(position) + ", " + text(member.type) + ", was never given; call input(" +
                    std::to_string(position) + ", ...) before run()");
-    if (Device::asynchronous || !own.in_place || own.ranges.empty())
+    if (Device::asynchronous || !own.in_place || own.allowed.all())
       return;  // the host sees what was written in its own memory only
     check_part(view(member.value), own, position);
   }
   /// Of a rank's part, which the host can read.
   static void check_part(const View& v, const Input& own, int position) {
-    if (v.data == nullptr || v.dtype != DType::i32) return;
+    if (v.data == nullptr || own.allowed.all()) return;
     const auto in_whole = [&](std::size_t i) {
       std::int64_t whole = 0, stride = 1, rest = static_cast<std::int64_t>(i);
       for (int d = v.rank - 1; d >= 0; --d) {
@@ -302,7 +302,7 @@ class RankMemory {
       }
       return whole;
     };
-    check_indices({v.as<const int>(), static_cast<std::size_t>(v.elements())}, own.ranges, position, in_whole);
+    check_numbers(v.data, v.dtype, static_cast<std::size_t>(v.elements()), own.allowed, position, in_whole);
   }
   /// Makes this rank's part run by run: by a callable, or out of a whole tensor whose elements stand in an order here.
   void make_part(const View& to, const Member& member, const HandedOver& given, const Input& own, int position) {
@@ -338,9 +338,8 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
     copy.column_step = 1;
     return put(position, copy);
   }
-  if (given.dtype == DType::i32 && given.make == nullptr)
-    check_indices({static_cast<const int*>(given.data), given.size}, own.ranges, position,
-                  [](std::size_t i) { return i; });
+  if (given.make == nullptr)
+    check_numbers(given.data, given.dtype, given.size, own.allowed, position, [](std::size_t i) { return i; });
   own.given = given.make == nullptr;
   own.in_place = false;
   const View to = view(member.value);
@@ -438,7 +437,7 @@ RankMemory<Device>::RankMemory(const Plan& plan, int rank, int size, ParametersI
   for (std::size_t m = 0; m < g_.members.size(); ++m)
     if (g_.members[m].role == Role::input)
       inputs_.push_back(
-          {static_cast<int>(m), index_ranges(g_, static_cast<int>(m)), view(g_.members[m].value).data == nullptr});
+          {static_cast<int>(m), allowed_in(g_, static_cast<int>(m)), view(g_.members[m].value).data == nullptr});
 }
 
 template <Device Device>
