@@ -72,9 +72,10 @@ namespace threading {
 PARALLEL_INLINE void run_ranks(int ranks, const std::function<void(Threads&)>& f, std::chrono::milliseconds deadline);
 template <class... Given>
 void misrun() {
-  static_assert(sizeof...(Given) > 99,
-                "parallel: run_threads takes how many ranks, then what each does with its communicator, by reference; write "
-                "run_threads(mesh.ranks(), [&](Threads& world) { ... })");
+  static_assert(
+      sizeof...(Given) > 99,
+      "parallel: run_threads takes how many ranks, then what each does with its communicator, by reference; write "
+      "run_threads(mesh.ranks(), [&](Threads& world) { ... })");
 }
 }  // namespace threading
 
