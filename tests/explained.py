@@ -406,7 +406,8 @@ def main(root, compilers):
                   "'struct Data' has no member named 'watch'\n    3 | data.watch();",
                   "cannot convert 'std::vector<float>' to 'double' in initialization\n    3 | double m = losses;", "no matching function for call to 'f(std::vector<int>)'\n    3 | f(std::vector<int>{});", "expression is not assignable\n f() = 3;",
                   "expected expression\n  F\nv.cpp:1:9: note: expanded from macro 'F'",
-                  "'keep' is not a member of 'Foo'", "operands to '?:' have different types 'int' and 'const char*'"]:
+                  "'keep' is not a member of 'Foo'", "no matching function for call to 'max(int, double)'\n    3 | max(1, 2.0);\n/usr/include/c++/12/bits/stl_algobase.h:254:5: note: candidate: 'const T& std::max(const T&, const T&)'",
+                  "no match for call to '(const Tokenizer) (int)'", "operands to '?:' have different types 'int' and 'const char*'"]:
         if "has no row" not in explain(root, f"v.cpp:3:1: error: {other}\n")[1]:
             faults.append(f"of '{other}', which is not about the library, it says: {explain(root, f'v.cpp:3:1: error: {other}')}")
     said = explain(root, "/x/include/parallel/a.hpp:1:1: error: static_assert failed \"parallel: the batch differs\"\n/x/include/parallel/b.hpp:2:2: note: in instantiation of function template specialization 'f' requested here\n"

@@ -9,7 +9,7 @@ namespace parallel {
 // One list, so that a static_assert and a run-time message cannot differ: identifier, sentence, names of its figures.
 // clang-format off
 #define PARALLEL_REFUSALS(reason) \
-  reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose one operand or mend its Shape; products of matrices in batches are batched_matmul(x, y), and a cell of Scan takes the state first, then its slice of the sequence", left_extent, right_extent) \
+  reason(inner_dimensions, "parallel::matmul: the inner dimensions differ; transpose or reshape one operand, or mend its Shape; products of matrices in batches are batched_matmul(x, y), and a cell of Scan takes the state first, then its slice of the sequence", left_extent, right_extent) \
   reason(shapes_differ, "parallel: the shapes do not broadcast; equal extents, or 1, or a missing leading dimension are needed; a vector along an earlier one is reshaped, a convolution's bias by reshape<8, 1, 1>(bias); a product of matrices is matmul(x, w)", left_extent, right_extent) \
   reason(all_pairs, "parallel: two tensors have the same extents but for dimensions of 1, so that all pairs of their elements would meet, of [16, 1] and [16] in [16, 16]; reshape one to the other's Shape, reshape<16>(x), or for all pairs give both all dimensions, reshape<1, 16>(y)", extent) \
   reason(wrong_rank, "parallel: an operand is missing, or has the wrong number of dimensions; mend its Shape, reshape it, or bring it to its place: rms_norm(x, gain), matmul(x, w), masked_attention(q, k, v, seen) with seen[batch, keys]", dimensions, needed) \
@@ -86,7 +86,7 @@ namespace parallel {
   reason(rebound, "parallel: an assignment cannot change what a name stands for, whose type says how it lies; give the result a name of its own, auto y = block(x), or repeat with Layers<n, Block>", dimensions) \
   reason(no_condition, "parallel: a traced value has no numbers to decide by; select elements with where(x > y, x, y), or a variant by a template argument", dimensions) \
   reason(no_number, "parallel: a tensor is symbolic and has no numbers of its own to print or read; of a plan read its outputs, of an eager session eager.text(x), eager.whole(x) and eager.gradient(loss, w), or look into a run: docs/looking.md; another element type is cast<float>(x)", dimensions) \
-  reason(no_subscript, "parallel: a tensor has no subscript, since what it gives is another type; write take<0, 3>(x) for x[3], slice<0, 2, 5>(x) for a range, gather<0>(x, index) for positions in a tensor of int", dimensions) \
+  reason(no_subscript, "parallel: a tensor has no subscript, since what it gives is another type; write take<0, 3>(x) for x[3], slice<0, 2, 5>(x) for a range, gather<0>(x, index) for positions in a tensor of int, where(mask, x, y) for a mask", dimensions) \
   reason(no_method, "parallel: operations are functions, not members of a tensor; write square(x) for x.square(), sum<0>(x) for x.sum(0), transpose(x) for x.t(); its extents are those of the Shapes", arguments) \
   reason(no_dimension, "parallel: the operation goes along one dimension, which is not said; write it as the template argument, softmax<1>(x) or sum<0>(x), counted from 0", dimensions) \
   reason(no_iteration, "parallel: layers, or steps of a Scan, are not taken one by one, since a program has the block once for all of them; call them all, y = blocks(x), or name those that differ as members of their own", layers) \
