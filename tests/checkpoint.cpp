@@ -145,7 +145,7 @@ TEST_CASE("where the newest checkpoint is damaged it is said how to go on, and t
     const std::string said = goes_on();
     CAPTURE(said);
     CHECK(said.starts_with(newest + ": "));
-    CHECK(said.ends_with("; remove it, and a training goes on from the checkpoint before it, or begins"));
+    CHECK(said.ends_with("; to go on from the checkpoint before it, or to begin, move it away"));
   }
   std::filesystem::remove(newest);
   CHECK(goes_on().empty());
@@ -226,7 +226,7 @@ TEST_CASE("what no training has saved is refused, also where its sums are right"
   };
   CHECK(says(FileDType::F64, {{"seed", "0x1p+3"}, {"loss_scale", "4"}, {"loss_scale.steps", "7"}}) == "");
   CHECK(says(FileDType::BF16, {}) == "");
-  const std::string mend = "; remove it, and a training goes on from the checkpoint before it, or begins";
+  const std::string mend = "; to go on from the checkpoint before it, or to begin, move it away";
   CHECK(says(FileDType::U8, {}) == ": the tensor w has elements of U8, which no program has" + mend);
   CHECK(says(FileDType::F4, {}) == ": the tensor w has elements of F4, which no program has" + mend);
   for (const char* none : {"", "one", "1 ", "nan", "inf", "-1e999"})

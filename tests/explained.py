@@ -407,7 +407,11 @@ def main(root, compilers):
                   "cannot convert 'std::vector<float>' to 'double' in initialization\n    3 | double m = losses;", "no matching function for call to 'f(std::vector<int>)'\n    3 | f(std::vector<int>{});", "expression is not assignable\n f() = 3;",
                   "expected expression\n  F\nv.cpp:1:9: note: expanded from macro 'F'",
                   "'keep' is not a member of 'Foo'", "no matching function for call to 'max(int, double)'\n    3 | max(1, 2.0);\n/usr/include/c++/12/bits/stl_algobase.h:254:5: note: candidate: 'const T& std::max(const T&, const T&)'",
-                  "no match for call to '(const Tokenizer) (int)'", "operands to '?:' have different types 'int' and 'const char*'"]:
+                  "no match for call to '(const Tokenizer) (int)'",
+                  "'struct Node' has no member named 'backward'\n    3 | node.backward();", "no member named 'predict' in 'Model'", "'class std::vector<int>' has no member named 'fit'",
+                  "no matching member function for call to 'replace'\n    text.replace(1);\n/usr/include/c++/12/bits/basic_string.h:1: note: candidate",
+                  "invalid type argument of unary '*' (have 'int')\n    1 | int main(int argc, char** argv) { return *argc; }",
+                  "no matching function for call to 'exchange(int&)'\n    3 | std::exchange(n)", "operands to '?:' have different types 'int' and 'const char*'"]:
         if "has no row" not in explain(root, f"v.cpp:3:1: error: {other}\n")[1]:
             faults.append(f"of '{other}', which is not about the library, it says: {explain(root, f'v.cpp:3:1: error: {other}')}")
     said = explain(root, "/x/include/parallel/a.hpp:1:1: error: static_assert failed \"parallel: the batch differs\"\n/x/include/parallel/b.hpp:2:2: note: in instantiation of function template specialization 'f' requested here\n"
@@ -417,6 +421,12 @@ def main(root, compilers):
     said = explain(root, "v.cpp:3:1: error: no matching function for call to 'as_matrix(parallel::internals::View)'\n")[1]
     if "`as_matrix<float>(view)`, as docs/quick-start.md has it" not in said:
         faults.append(f"of a public name without a row it says: {said}")
+    for name, others in [("log", "RunLog"), ("exchange", "l.exchange"), ("Training", "i32["), ("data", "data()")]:
+        if others in (said := explain(root, f"v.cpp:3:1: error: no matching function for call to '{name}(parallel::internals::View)'\n")[1]):
+            faults.append(f"of {name}, which is written otherwise, it says: {said}")
+    for words in ["'sqrt' was not declared in this scope", "'text' was not declared in this scope", "'data' was not declared in this scope"]:
+        if "#include" in (said := explain(root, f"v.cpp:3:1: error: {words}\n")[1]):
+            faults.append(f"of '{words}', which no header of the library mends, it says: {said}")
     said = explain(root, "v.cpp:3:1: error: 'Checkpoints' was not declared in this scope\n")[1]
     if "`Checkpoints` stands in `#include <parallel/run/checkpoint.hpp>`" not in said:
         faults.append(f"of a public name without its header it says: {said}")

@@ -255,10 +255,7 @@ TEST_CASE("an index or target that is out of its range is named with its place, 
         CHECK(said_by([&] {
                 e.input(0, std::array{0, 1, wrong, 3});
               }) == Said{65, "input 0, element 2: index " + std::to_string(wrong) +
-                                 " of a table of 8 rows; mend the data, which counts from 0 to 7" +
-                                 (wrong == -1 ? "; sample draws -1 where logits are no numbers, as at a position that "
-                                                "remember has no room for"
-                                              : "")});
+                                 " of a table of 8 rows; mend the data, which counts from 0 to 7"});
     });
     for (const Said& s : said)
       CHECK(s == Said{65, "input 1, element 3: target 10 of 10 classes; mend the data, which counts from 0 to 9"});
@@ -281,45 +278,84 @@ template <class T>
 struct Passes {
   Parameter<T, Shape<width>> w{normal(0.4)};
   constexpr auto operator()(Distributed auto x, Distributed auto passed) const {
-    return mean(cast<float>(binary_cross_entropy(cast<T>(sum<1>(x * w)), passed)));
+    const auto losses = binary_cross_entropy(cast<T>(sum<1>(x * w)), to<Shape<batch / data>>(passed));
+    return mean(cast<float>(reshape<2, 2>(losses)));
   }
 };
-/// On one rank and on two: what is said of targets that a loss of probabilities cannot have.
+/// The same of targets that are not all known, and of those that stand where they are used.
+struct Known {
+  Parameter<float, Shape<width>> w{normal(0.4)};
+  constexpr auto operator()(Distributed auto x, Distributed auto passed) const {
+    const auto losses = binary_cross_entropy(sum<1>(x * w), passed);
+    return mean(where(passed < 0.F, constant<float, Shape<>>(0), losses)) + mean(losses * cast<float>(passed >= 0.F));
+  }
+};
+struct Unmoved {
+  Parameter<float, Shape<width>> w{normal(0.4)};
+  constexpr auto operator()(Distributed auto x, Distributed auto passed) const {
+    return mean(binary_cross_entropy(sum<1>(x * w), passed));
+  }
+};
+template <class T>
+using OnCpu = std::conditional_t<std::is_same_v<T, double>, CpuDouble, Cpu>;
+/// On one rank and on two: what is said of targets that a loss of probabilities cannot have, on the rank that takes them.
 template <class T>
 void check_targets(T wrong, const std::string& as) {
   using Rows = Tensor<T, Shape<batch / data, width>>;
-  using Step = Evaluation<Passes<T>, Rows, Tensor<T, Shape<batch / data>>>;
+  using Step = Evaluation<Passes<T>, Rows, Tensor<T, Shape<batch>>>;
+  const T none = T(0.F), half = T(0.5F), all = T(1.F), no_number = T(std::numeric_limits<float>::quiet_NaN());
+  const std::vector<T> x(batch * width, T(0.5F));
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
     const OwnedPlan plan = derive<Step>(mesh);
     run_threads(mesh.ranks(), [&](Threads& world) {
       Parameters parameters(plan, world.rank(), 5);
-      Executor<Threads, std::conditional_t<std::is_same_v<T, double>, CpuDouble, Cpu>> e(plan, world, parameters);
-      const std::vector<T> x(batch * width, T(0.5F));
-      const T none = T(0.F), half = T(0.5F), all = T(1.F);
+      Executor<Threads, OnCpu<T>> e(plan, world, parameters);
       e.input(0, x);
-      e.input(1, std::array{none, half, all, all});
+      e.input(1, std::array{none, half, all, T(-0.F)});
       e.run();
       CHECK(std::isfinite(e.output_scalar(0)));
+      e.input(1, std::array{none, no_number, all, all});
+      e.run();
+      CHECK(std::isnan(e.output_scalar(0)));
       CHECK(said_by([&] {
               e.input(1, std::array{none, half, wrong, all});
             }) ==
             Said{65, "input 1, element 2: target " + as +
                          " of a binary cross entropy, which takes 0, 1 or what is between; mend the data, as (y + 1) / "
-                         "2 of classes -1 and 1"});
+                         "2 of classes -1 and 1, or multiply the losses of targets that are not known by 0"});
+      CHECK(said_by([&] {
+              e.input(1, [&](std::int64_t i) { return i == 3 ? wrong : all; });
+            }).second.find("input 1, element 3: target " + as + " of") == 0);
       e.input(1).template as<T>()[1] = wrong;
-      CHECK(said_by([&] { e.run(); })
-                .second.starts_with("input 1, element " + std::to_string(world.rank() * batch / world.size() + 1) +
-                                    ": target " + as + " of"));
+      CHECK(said_by([&] { e.run(); }).second.find("input 1, element 1: target " + as + " of") == 0);
     });
   }
 }
 }  // namespace
 TEST_CASE("a target of a binary cross entropy that is no probability is named with its place") {
   check_targets<float>(-1, "-1");
-  check_targets<double>(1.5, "1.5");
-  check_targets<float>(1.5, "1.5");
+  check_targets<float>(1.1F, "1.1");
+  check_targets<double>(1.1, "1.1");
   check_targets<bfloat16>(bfloat16(-1.F), "-1");
   check_targets<float16>(float16(2.F), "2");
+}
+TEST_CASE("targets that the losses leave out, and those of other ranks, may be anything") {
+  using Rows = Tensor<float, Shape<batch / data, width>>;
+  using Targets = Tensor<float, Shape<batch / data>>;
+  const std::vector<float> x(batch * width, 0.5F);
+  const OwnedPlan known = derive<Evaluation<Known, Rows, Targets>>(Mesh{data = 2}),
+                  all = derive<Evaluation<Unmoved, Rows, Targets>>(Mesh{data = 2});
+  run_threads(2, [&](Threads& world) {
+    const auto result = [&](const OwnedPlan& plan, const std::array<float, batch>& targets) {
+      Parameters parameters(plan, world.rank(), 5);
+      Executor<Threads, Cpu> e(plan, world, parameters);
+      e(x, targets);
+      return e.output_scalar(0);
+    };
+    CHECK(std::isfinite(result(known, {-1, 0, 1, -1})));
+    const float other = -5;
+    CHECK(std::isfinite(world.rank() == 0 ? result(all, {0, 1, other, other}) : result(all, {other, other, 0, 1})));
+  });
 }
 
 namespace {

@@ -78,7 +78,7 @@ PARALLEL_CALLED(
     "batched_matmul(x, y), of two tensors whose first dimensions are alike; with one matrix for all it is matmul(x, w)")
 PARALLEL_CALLED(
     masked_attention,
-    "masked_attention(q, k, v, seen), whose mask seen[batch, keys] is a tensor of int, 0 where nobody looks")
+    "masked_attention(q, k, v, seen), whose mask seen[batch, keys] is a tensor of int, 0 where nobody looks, or along a split sequence masked_attention<false, Context::ring>(q, k, v, seen)")
 PARALLEL_CALLED(document_attention,
                 "document_attention(q, k, v, documents), whose documents[batch, sequence] are a tensor of int")
 PARALLEL_CALLED(attention_from,
@@ -88,7 +88,7 @@ PARALLEL_CALLED(
     "remember<1, 64>(x, position), along dimension 1, which has room for 64, at a tensor of int without dimensions")
 PARALLEL_CALLED(sample, "sample(logits); the temperature is a number of the run, executor.scalar(\"temperature\", 0.8)")
 PARALLEL_CALLED(cast, "cast<float>(x), with the element type")
-PARALLEL_CALLED(pow, "pow(x, 3), with the exponent, which is a number")
+PARALLEL_CALLED(pow, "pow(x, 3), pow(x, y) or pow(2, y), of tensors and one number")
 PARALLEL_CALLED(maximum, "maximum(x, y), of two tensors, or of a tensor and a number")
 PARALLEL_CALLED(minimum, "minimum(x, y), of two tensors, or of a tensor and a number")
 PARALLEL_CALLED(abs, "abs(x)")

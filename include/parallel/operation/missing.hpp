@@ -319,20 +319,17 @@ PARALLEL_OTHERWISE(sign, auto...)
 PARALLEL_OTHERWISE(reciprocal, auto...)
 PARALLEL_OTHERWISE(gelu_erf, auto...)
 PARALLEL_OTHERWISE(masked_attention, int...)
+PARALLEL_OTHERWISE(cast, auto...)
 #undef PARALLEL_OTHERWISE
 // A context stands behind whether it is causal.
 #define PARALLEL_WITHOUT_CAUSAL(function)                                                         \
   template <auto context, Distributed Q, class... More>                                           \
   requires(std::is_enum_v<decltype(context)>) constexpr auto function(const Q&, const More&...) { \
-    return called_otherwise<figure::called::attention, Q>();                                      \
+    return called_otherwise<figure::called::function, Q>();                                       \
   }
 PARALLEL_WITHOUT_CAUSAL(attention)
 PARALLEL_WITHOUT_CAUSAL(masked_attention)
 #undef PARALLEL_WITHOUT_CAUSAL
-template <Distributed X, class... More>
-constexpr auto cast(const X&, const More&...) {
-  return called_otherwise<figure::called::cast, X>();
-}
 template <Distributed X, class... More>
 constexpr auto einsum(const char*, const X&, const More&...) {
   return called_otherwise<figure::called::einsum, X>();

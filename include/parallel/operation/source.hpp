@@ -26,6 +26,8 @@ namespace internals {
 /// A value without operands. It enters the graph where it first meets a value of the program.
 template <const Operation& operation, class T, class S, Kind kind_of_value>
 struct Sourced : Arithmetic<Sourced<operation, T, S, kind_of_value>> {
+  static_assert(is_element_type<T>,
+                "parallel: the element type is none of float, double, bfloat16, float16 and int; use one of them");
   static constexpr Type type = spelling::type_of<T, S>();
   static constexpr Kind kind = kind_of_value;
   double number = 0;

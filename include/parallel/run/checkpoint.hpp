@@ -41,20 +41,21 @@ constexpr FileDType file_dtype(DType dtype) {
 /// The checkpoint that was saved behind so many steps, as it was written. Throws Failure: missing_input where there is
 /// none, bad_data where it is damaged or another.
 inline Safetensors opened(const std::string& file, std::int64_t step) {
-  const auto whole = [&]<class Do>(Do&& part) {
+  const auto reading = [&](auto part) {
     try {
       return part();
     } catch (const Failure& failure) {
       if (failure.exit_code != exit_code::bad_data) throw;
-      throw Failure(
-          std::string(failure.what()) + "; remove it, and a training goes on from the checkpoint before it, or begins",
-          exit_code::bad_data);
+      const std::string words = failure.what();  // without a reader's mend
+      throw Failure(words.substr(0, words.find("; ", file.size())) +
+                        "; to go on from the checkpoint before it, or to begin, move it away",
+                    exit_code::bad_data);
     }
   };
-  Safetensors from = whole([&] { return Safetensors(file); });
-  if (const std::string is = whole([&] { return said(from, std::string(version_key)); }); is != version)
+  Safetensors from = reading([&] { return Safetensors(file); });
+  if (const std::string is = reading([&] { return said(from, std::string(version_key)); }); is != version)
     throw damaged(file, "it is a checkpoint of version " + is + "; this library reads version 1");
-  whole([&] { check(from); });
+  reading([&] { check(from); });
   if (const std::string is = said(from, std::string(step_key)); is != std::to_string(step))
     throw damaged(file, "it was saved behind " + is + " steps, which its name does not say; name it as it was");
   return from;

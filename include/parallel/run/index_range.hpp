@@ -5,11 +5,15 @@
 #include <type_traits>
 #include <vector>
 
+#include <parallel/operation/cast.hpp>
 #include <parallel/operation/cross_entropy.hpp>
 #include <parallel/operation/embedding.hpp>
 #include <parallel/operation/gather.hpp>
 #include <parallel/operation/loss.hpp>
+#include <parallel/operation/reduce.hpp>
+#include <parallel/operation/remember.hpp>
 #include <parallel/operation/reshape.hpp>
+#include <parallel/operation/scale.hpp>
 #include <parallel/operation/transpose.hpp>
 #include <parallel/plan/view.hpp>
 #include <parallel/run/misuse.hpp>
@@ -20,15 +24,34 @@ namespace parallel::internals {
 struct IndexRange {
   std::int64_t count = 0, ignored = no_target;
   bool classes = false;  ///< targets of a cross entropy, not indices of a table's rows
+  bool drawn = false;    ///< the program has a memory, so that they may be what was drawn before
 };
 
 /// What the numbers of an input may be.
 struct Allowed {
-  std::vector<IndexRange> ranges{};  ///< each of whole numbers
-  bool probabilities = false;        ///< of others from 0 to 1, or no numbers: targets of a binary cross entropy
+  std::vector<IndexRange> ranges{};  ///< whole numbers lie in each
+  bool probabilities = false;        ///< others lie from 0 to 1, or are NaN: targets of a binary cross entropy
 
-  bool all() const { return ranges.empty() && !probabilities; }
+  bool anything() const { return ranges.empty() && !probabilities; }
 };
+
+/// Whether what a binary cross entropy gives is summed as it is: what a product or `where` meets first may leave out
+/// targets that are not known.
+inline bool summed_whole(const GraphView& g, int loss) {
+  std::vector<int> losses{loss};
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    for (const Node& n : g.nodes) {
+      const Operation* const o = n.operation;
+      bool meets = false;
+      for (const int operand : n.operands) meets = meets || operand == losses[i];
+      if (!meets || n.phase != Phase::forward) continue;
+      if (o != &operation::sum && o != &operation::scale && o != &operation::reshape && o != &operation::cast &&
+          o->structural != Structural::move && o->structural != Structural::copy)
+        return g.value(losses[i]).type.layout.rank() == 0;
+      losses.push_back(n.result);
+    }
+  return true;
+}
 
 /// Those of a member. Followed is what hands on all elements as they are: moves between ranks, micro-batches, reshape,
 /// transpose. What is computed from an input, or only a part of it, may be anything.
@@ -50,9 +73,11 @@ inline Allowed allowed_in(const GraphView& g, int member) {
       if (hands_on(n) && is_followed(n.operands[0]) && !is_followed(n.result))
         follows[static_cast<std::size_t>(n.result)] = found = true;
   }
+  bool remembers = false;
+  for (const Node& n : g.nodes) remembers |= n.operation == &operation::write;
   for (const Node& n : g.nodes) {
     if (n.operation == &operation::embedding && is_followed(n.operands[0]))
-      ranges.push_back({g.value(n.operands[1]).type.layout.dims[0].size});
+      ranges.push_back({.count = g.value(n.operands[1]).type.layout.dims[0].size, .drawn = remembers});
     const bool gathers = n.operation == &operation::gather;
     if ((gathers || n.operation == &operation::scattered) && is_followed(n.operands[0])) {
       const Layout& picked_from = g.value(gathers ? int{n.operands[1]} : int{n.result}).type.layout;
@@ -62,7 +87,8 @@ inline Allowed allowed_in(const GraphView& g, int member) {
       const operation::Classes classes(n.ints);
       ranges.push_back({classes.count, classes.ignored, true});
     }
-    allowed.probabilities |= n.operation == &operation::binary_cross_entropy && is_followed(n.operands[1]);
+    allowed.probabilities |=
+        n.operation == &operation::binary_cross_entropy && is_followed(n.operands[1]) && summed_whole(g, n.result);
   }
   return allowed;
 }
@@ -82,7 +108,7 @@ void check_indices(std::span<const int> numbers, const std::vector<IndexRange>& 
     const std::string left_out =
         numbers[at] >= 0 ? ""
         : !range.classes
-            ? numbers[at] == -1
+            ? range.drawn && numbers[at] == -1
                   ? "; sample draws -1 where logits are no numbers, as at a position that remember has no room for"
                   : ""
         : range.ignored == no_target
@@ -108,16 +134,16 @@ void check_probabilities(std::span<const T> numbers, int position, Index index) 
   std::size_t at = 0;
   while (!outside(numbers[at])) ++at;
   throw Misuse("input " + std::to_string(position) + ", element " + std::to_string(index(at)) + ": target " +
-                   shortest(static_cast<double>(static_cast<Wide>(numbers[at]))) +
+                   shortest(static_cast<Wide>(numbers[at])) +
                    " of a binary cross entropy, which takes 0, 1 or what is between; mend the data, as (y + 1) / 2 of "
-                   "classes -1 and 1",
+                   "classes -1 and 1, or multiply the losses of targets that are not known by 0",
                exit_code::bad_data);
 }
 
 /// Throws Misuse(bad_data) for the first of so many numbers that is not allowed. `index(i)`: the place of number i in
 /// the whole input `position`.
 template <class Index>
-void check_numbers(const void* numbers, DType dtype, std::size_t count, const Allowed& allowed, int position,
+void check_allowed(const void* numbers, DType dtype, std::size_t count, const Allowed& allowed, int position,
                    Index index) {
   const auto of = [&]<class T>(const T* first) { return std::span(first, count); };
   if (dtype == DType::i32) return check_indices(of(static_cast<const int*>(numbers)), allowed.ranges, position, index);

@@ -1,6 +1,7 @@
 // A call that a plan has no answer to.
 #pragma once
 #include <charconv>
+#include <concepts>
 #include <string>
 
 #include <parallel/run/failure.hpp>
@@ -14,7 +15,8 @@ struct Misuse : Failure {
 };
 
 /// A number for a sentence, in the fewest digits that say it.
-inline std::string shortest(double number) {
+template <std::floating_point T>
+std::string shortest(T number) {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
 }

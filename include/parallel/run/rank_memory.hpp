@@ -151,6 +151,18 @@ class RankMemory {
                   "then get(\"up\", up)");
     return {};
   }
+  /// The plan's value of one of these by its name. Throws Misuse where there is none, or an output is asked for before
+  /// the first step.
+  int called(std::string_view name) const {
+    for (const Member& m : g_.members)
+      if (m.role != Role::input && g_.path(m) == name) return m.value;
+    for (const Output& o : g_.outputs)
+      if (g_.text(o.name) == name) {
+        check_begun(std::string(name));
+        return o.value;
+      }
+    return find(name).value;  // which says what there is
+  }
   /// f(tensor, member, bytes of this rank's part or null, how many) for each of them, when all before is done.
   template <class F>
   void each_part(F f) const {
@@ -197,17 +209,6 @@ class RankMemory {
     for (const Output& o : g_.outputs)
       outputs += (outputs.empty() ? "; outputs, which output() reads: " : ", ") + std::string(g_.text(o.name));
     throw Misuse("the program has no tensor " + std::string(name) + known + outputs);
-  }
-  /// The value of what outlives the step, or else of an output.
-  int called(std::string_view name) const {
-    for (const Member& m : g_.members)
-      if (m.role != Role::input && g_.path(m) == name) return m.value;
-    for (const Output& o : g_.outputs)
-      if (g_.text(o.name) == name) {
-        check_begun(std::string(name));
-        return o.value;
-      }
-    return find(name).value;  // which says what there is
   }
   /// `write` is given this rank's part of a member, where there is one, to write it. Returns what ranks compare of it.
   std::uint64_t change_part(const Member& m, const std::function<void(std::byte*)>& write);
@@ -286,13 +287,26 @@ class RankMemory {
     if (!own.given)
       throw Misuse("input " + std::to_string(position) + ", " + text(member.type) + ", was never given; call input(" +
                    std::to_string(position) + ", ...) before run()");
-    if (Device::asynchronous || !own.in_place || own.allowed.all())
+    if (Device::asynchronous || !own.in_place || own.allowed.anything())
       return;  // the host sees what was written in its own memory only
     check_part(view(member.value), own, position);
   }
+  /// Of a whole input: indices on every rank alike, of other numbers what this rank takes, as it need give no more.
+  void check_handed_over(const HandedOver& given, const Type& type, const Input& own, int position) const {
+    if (given.make != nullptr || own.allowed.anything()) return;
+    const auto* const first = static_cast<const std::byte*>(given.data);
+    const auto check = [&](std::int64_t, std::int64_t index, std::int64_t count) {
+      check_allowed(first + index * bytes_of(given.dtype), given.dtype, static_cast<std::size_t>(count), own.allowed,
+                    position, [&](std::size_t i) { return index + static_cast<std::int64_t>(i); });
+    };
+    if (given.dtype == DType::i32)
+      check(0, 0, static_cast<std::int64_t>(given.size));
+    else if (has_part(plan_, g_.member(own.member).value, rank_))
+      each_run(plan_, type.layout, rank_, check);
+  }
   /// Of a rank's part, which the host can read.
   static void check_part(const View& v, const Input& own, int position) {
-    if (v.data == nullptr || own.allowed.all()) return;
+    if (v.data == nullptr || own.allowed.anything()) return;
     const auto in_whole = [&](std::size_t i) {
       std::int64_t whole = 0, stride = 1, rest = static_cast<std::int64_t>(i);
       for (int d = v.rank - 1; d >= 0; --d) {
@@ -302,7 +316,7 @@ class RankMemory {
       }
       return whole;
     };
-    check_numbers(v.data, v.dtype, static_cast<std::size_t>(v.elements()), own.allowed, position, in_whole);
+    check_allowed(v.data, v.dtype, static_cast<std::size_t>(v.elements()), own.allowed, position, in_whole);
   }
   /// Makes this rank's part run by run: by a callable, or out of a whole tensor whose elements stand in an order here.
   void make_part(const View& to, const Member& member, const HandedOver& given, const Input& own, int position) {
@@ -338,8 +352,7 @@ void RankMemory<Device>::put(int position, const HandedOver& given) {
     copy.column_step = 1;
     return put(position, copy);
   }
-  if (given.make == nullptr)
-    check_numbers(given.data, given.dtype, given.size, own.allowed, position, [](std::size_t i) { return i; });
+  check_handed_over(given, member.type, own, position);
   own.given = given.make == nullptr;
   own.in_place = false;
   const View to = view(member.value);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -24,12 +25,12 @@ class Team {
  public:
   /// Throws Failure where the system has no more threads.
   explicit Team(int threads) {
-    in_teams += threads;
+    *all_ += threads;
     try {
       for (int i = 1; i < threads; ++i) others_.emplace_back([this, i] { work(i); });
     } catch (const std::system_error&) {
       end();
-      in_teams -= threads;
+      *all_ -= threads;
       throw Failure("a rank is to have " + std::to_string(threads) + " threads, and the system gives it " +
                         std::to_string(others_.size() + 1) + "; give it fewer",
                     exit_code::unavailable);
@@ -39,7 +40,7 @@ class Team {
   Team& operator=(const Team&) = delete;
   ~Team() {
     end();
-    in_teams -= size();
+    *all_ -= size();
   }
   int size() const { return static_cast<int>(others_.size()) + 1; }
 
@@ -58,10 +59,18 @@ class Team {
   }
 
  private:
-  /// Whether every thread has a core, so that those that wait a moment keep none from another.
-  static bool spin() {
-    static const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-    return in_teams <= cores;
+  /// Whether there is a core for every thread of this process's teams: one that watches keeps no other from its own.
+  bool spin() const { return *all_ <= cores_; }
+  /// Of the system that this process may run on.
+  static int cores() {
+    cpu_set_t allowed;
+    if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+    return CPU_COUNT(&allowed);
+  }
+  /// How many threads this process's teams have.
+  static std::atomic<int>* count() {
+    static std::atomic<int> threads{0};
+    return &threads;
   }
   /// How often others are done when so many rounds are.
   std::uint32_t done_in(std::uint32_t rounds) const { return rounds * static_cast<std::uint32_t>(others_.size()); }
@@ -87,8 +96,9 @@ class Team {
     }
   }
 
-  inline static std::atomic<int> in_teams{0};  ///< threads of this process
-
+  // Found where the team is made: a library of kernels, which shares out by it, may have a count of its own.
+  std::atomic<int>* const all_ = count();
+  const int cores_ = cores();
   std::mutex callers_{}, throwing_{};
   threading::Meeting begun_{}, done_{};
   void* of_ = nullptr;
