@@ -45,6 +45,7 @@ def optimizer(update):
 
 
 CASES = [  # (program, what stands in the row)
+    (beside("struct Other { Parameter<float, Shape<16, 32>, Stored<Zero::states>> up; };"), "names the axis first, whose ranks"),
     (of_model("(x - y) ** 2"), "there is no sign for a power"),
     (beside("constexpr auto& p = plan<Frozen<Step, \"bias\">, Mesh{data = 2}>;"), "the words stand in a Grouped"),
     (beside("constexpr auto& p = plan<Pipelined<\"gpipe\", Step>, Mesh{stage = 2}>;"), "a schedule is a variable, not a text"),
@@ -245,6 +246,9 @@ HEADERS = ["parallel/parallel.hpp", "parallel/communicator/threads.hpp", "parall
            "parallel/file/tokenizer.hpp", "parallel/file/write_safetensors.hpp", "parallel/run/run_log.hpp", "parallel/run/watching.hpp"]
 RUNNING = ["-DPARALLEL_LIBRARY", "-isystem", "/usr/include/eigen3"]
 RUNS = [  # the same, with the headers of a run
+    (running("for (const auto& [name, numbers] : parameters) static_cast<void>(name);"), "their names are `parameters.names(plan)`"),
+    ("#include <parallel/run/eager.hpp>\n" + beside("auto f(Eager<Threads, Cpu>& eager, const std::vector<float>& numbers) { return eager.tensor(numbers, {4, 2}); }"),
+     "is told its elements' type and its Shape"),
     (running("step.fit(x, y);"), "a training takes a step"),
     (beside("auto f(const Tokenizer& tokenizer) { return tokenizer(\"a word\"); }"), "the tokens of a text are"),
     (beside("auto f() { return read_csv<float>(\"people.csv\")[\"height\"]; }"), "columns are asked for when the file is read"),

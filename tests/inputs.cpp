@@ -277,23 +277,23 @@ namespace {
 template <class T>
 struct Passes {
   Parameter<T, Shape<width>> w{normal(0.4)};
-  constexpr auto operator()(Distributed auto x, Distributed auto passed) const {
-    const auto losses = binary_cross_entropy(cast<T>(sum<1>(x * w)), to<Shape<batch / data>>(passed));
+  constexpr auto operator()(Distributed auto features, Distributed auto passed) const {
+    const auto losses = binary_cross_entropy(cast<T>(sum<1>(features * w)), to<Shape<batch / data>>(passed));
     return mean(cast<float>(reshape<2, 2>(losses)));
   }
 };
 /// The same of targets that are not all known, and of those that stand where they are used.
 struct Known {
   Parameter<float, Shape<width>> w{normal(0.4)};
-  constexpr auto operator()(Distributed auto x, Distributed auto passed) const {
-    const auto losses = binary_cross_entropy(sum<1>(x * w), passed);
+  constexpr auto operator()(Distributed auto features, Distributed auto passed) const {
+    const auto losses = binary_cross_entropy(sum<1>(features * w), passed);
     return mean(where(passed < 0.F, constant<float, Shape<>>(0), losses)) + mean(losses * cast<float>(passed >= 0.F));
   }
 };
 struct Unmoved {
   Parameter<float, Shape<width>> w{normal(0.4)};
-  constexpr auto operator()(Distributed auto x, Distributed auto passed) const {
-    return mean(binary_cross_entropy(sum<1>(x * w), passed));
+  constexpr auto operator()(Distributed auto features, Distributed auto passed) const {
+    return mean(binary_cross_entropy(sum<1>(features * w), passed));
   }
 };
 template <class T>
@@ -304,13 +304,13 @@ void check_targets(T wrong, const std::string& as) {
   using Rows = Tensor<T, Shape<batch / data, width>>;
   using Step = Evaluation<Passes<T>, Rows, Tensor<T, Shape<batch>>>;
   const T none = T(0.F), half = T(0.5F), all = T(1.F), no_number = T(std::numeric_limits<float>::quiet_NaN());
-  const std::vector<T> x(batch * width, T(0.5F));
+  const std::vector<T> features(batch * width, T(0.5F));
   for (const Mesh& mesh : {Mesh{data = 1}, Mesh{data = 2}}) {
     const OwnedPlan plan = derive<Step>(mesh);
     run_threads(mesh.ranks(), [&](Threads& world) {
       Parameters parameters(plan, world.rank(), 5);
       Executor<Threads, OnCpu<T>> e(plan, world, parameters);
-      e.input(0, x);
+      e.input(0, features);
       e.input(1, std::array{none, half, all, T(-0.F)});
       e.run();
       CHECK(std::isfinite(e.output_scalar(0)));
@@ -342,14 +342,14 @@ TEST_CASE("a target of a binary cross entropy that is no probability is named wi
 TEST_CASE("targets that the losses leave out, and those of other ranks, may be anything") {
   using Rows = Tensor<float, Shape<batch / data, width>>;
   using Targets = Tensor<float, Shape<batch / data>>;
-  const std::vector<float> x(batch * width, 0.5F);
+  const std::vector<float> features(batch * width, 0.5F);
   const OwnedPlan known = derive<Evaluation<Known, Rows, Targets>>(Mesh{data = 2}),
                   all = derive<Evaluation<Unmoved, Rows, Targets>>(Mesh{data = 2});
   run_threads(2, [&](Threads& world) {
     const auto result = [&](const OwnedPlan& plan, const std::array<float, batch>& targets) {
       Parameters parameters(plan, world.rank(), 5);
       Executor<Threads, Cpu> e(plan, world, parameters);
-      e(x, targets);
+      e(features, targets);
       return e.output_scalar(0);
     };
     CHECK(std::isfinite(result(known, {-1, 0, 1, -1})));

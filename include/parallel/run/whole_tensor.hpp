@@ -39,7 +39,7 @@ std::vector<T> whole_tensor(World& world, const Executor<World, Device>& executo
   std::memcpy(words.data(), whole.data(), bytes);
   world.aside({Collective::all_reduce, words.data(), words.data(), static_cast<std::int64_t>(words.size()), DType::i32,
                false, 0, "a whole tensor", -1, here});
-  std::memcpy(whole.data(), words.data(), bytes);
+  std::memcpy(static_cast<void*>(whole.data()), words.data(), bytes);
   return whole;
 }
 template <class T = void, class... Given>
