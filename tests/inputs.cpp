@@ -261,6 +261,28 @@ TEST_CASE("an index or target that is out of its range is named with its place, 
       CHECK(s == Said{65, "input 1, element 3: target 10 of 10 classes; mend the data, which counts from 0 to 9"});
   }
 }
+namespace {
+/// What is drawn token by token, and looks tokens up.
+struct Recall {
+  Parameter<double, Shape<words, classes>> table{normal(0.4)};
+  constexpr auto operator()(Distributed auto word, Distributed auto position) const {
+    return mean(remember<0, 2 * batch>(embedding(word, table), position));
+  }
+};
+}  // namespace
+TEST_CASE("where a program remembers, an index of -1 is said to be what is drawn behind the room") {
+  on_ranks<Evaluation<Recall, Tensor<int, Shape<batch>>, Tensor<int, Shape<>>>>(Mesh{}, [](auto& e, auto&, auto&) {
+    const std::string wrong =
+        "input 0, element 1: index -1 of a table of 8 rows; mend the data, which counts from 0 to 7";
+    CHECK(said_by([&] {
+            e.input(0, std::array{0, -1, 2, 3});
+          }).second ==
+          wrong + "; sample draws -1 where logits are no numbers, as at a position that remember has no room for");
+    CHECK(said_by([&] {
+            e.input(0, std::array{0, -2, 2, 3});
+          }).second == "input 0, element 1: index -2 of a table of 8 rows; mend the data, which counts from 0 to 7");
+  });
+}
 TEST_CASE("what was written in place is looked at when the step begins") {
   on_ranks<Classify>(Mesh{data = 2}, [](auto& e, auto&, Threads& world) {
     e.input(0, std::array{0, 1, 2, 3});
@@ -298,7 +320,7 @@ struct Unmoved {
 };
 template <class T>
 using OnCpu = std::conditional_t<std::is_same_v<T, double>, CpuDouble, Cpu>;
-/// On one rank and on two: what is said of targets that a loss of probabilities cannot have, on the rank that takes them.
+/// On one rank and on two: what is said of targets that a loss of probabilities cannot have.
 template <class T>
 void check_targets(T wrong, const std::string& as) {
   using Rows = Tensor<T, Shape<batch / data, width>>;

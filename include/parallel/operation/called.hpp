@@ -78,7 +78,8 @@ PARALLEL_CALLED(
     "batched_matmul(x, y), of two tensors whose first dimensions are alike; with one matrix for all it is matmul(x, w)")
 PARALLEL_CALLED(
     masked_attention,
-    "masked_attention(q, k, v, seen), whose mask seen[batch, keys] is a tensor of int, 0 where nobody looks, or along a split sequence masked_attention<false, Context::ring>(q, k, v, seen)")
+    "masked_attention(q, k, v, seen), whose mask seen[batch, keys] is a tensor of int, 0 where nobody looks, or "
+    "along a split sequence masked_attention<false, Context::ring>(q, k, v, seen)")
 PARALLEL_CALLED(document_attention,
                 "document_attention(q, k, v, documents), whose documents[batch, sequence] are a tensor of int")
 PARALLEL_CALLED(attention_from,
