@@ -195,6 +195,7 @@ REFUSED = [
     ("auto q = eager.tensor<float, Shape<1, 4, 2, 4>>(x); auto made = attention(q, q, q, true);", CAUSAL),
     ("auto made = [](Gradient& g) { g.give(0, operation::add, g.operand(0), g.cotangent()); };", BRACES),
     ("auto q = eager.tensor<float, Shape<4, 8>>(x); auto t = eager.tensor<int, Shape<4>>(x); auto made = cross_entropy(q, t, -100);", IGNORED),
+    ("auto q = eager.tensor<float, Shape<4, 8>>(x); auto t = eager.tensor<int, Shape<4>>(x); auto made = mean_cross_entropy(q, t, -100);", "write mean_cross_entropy<0, -100>"),
     ("auto made = scaled_normal(12, 0.02);", DEVIATION),
     ("const Threads& w = world; Trainer<Threads, Cpu> made(plan, w, parameters, AdamW::Hyperparameters{}, 1);", CONSTANT_WORLD),
     ("Checked<Threads> w(world); Trainer<Threads, Cpu> made(plan, w, parameters, AdamW::Hyperparameters{}, 1);", ANOTHER_WORLD),

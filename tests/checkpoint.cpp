@@ -231,10 +231,10 @@ TEST_CASE("what no training has saved is refused, also where its sums are right"
   CHECK(says(FileDType::F4, {}) == ": the tensor w has elements of F4, which no program has" + mend);
   for (const char* none : {"", "one", "1 ", "nan", "inf", "-1e999"})
     CHECK(says(FileDType::F64, {{"seed", none}}) ==
-          ": its number seed is '" + std::string(none) + "', which it cannot be");
+          ": its number seed is '" + std::string(none) + "', which it cannot be" + mend);
   for (const char* none : {"3000000000", "-1", "nan"})
     CHECK(says(FileDType::F64, {{"loss_scale.steps", none}}) ==
-          ": its number loss_scale.steps is '" + std::string(none) + "', which it cannot be");
+          ": its number loss_scale.steps is '" + std::string(none) + "', which it cannot be" + mend);
 }
 TEST_CASE("a number that is out of its range is said of the checkpoint that has it") {
   const Folder folder;

@@ -157,9 +157,12 @@ requires(std::is_integral_v<Number>) constexpr auto cross_entropy(const L& logit
   return logits;
 }
 template <auto... words, Distributed L, Distributed T, class Number>
-requires(std::is_integral_v<Number>) constexpr auto mean_cross_entropy(const L& logits, const T& target,
-                                                                       Number number) {
-  return cross_entropy<words...>(logits, target, number);
+requires(std::is_integral_v<Number>) constexpr auto mean_cross_entropy(const L& logits, const T&, Number) {
+  static_assert(
+      std::is_void_v<L>,
+      "parallel: the target that is left out stands in <>, and behind the target how much is smoothed; write "
+      "mean_cross_entropy<0, -100>(logits, target), where 0 are all classes, or mean_cross_entropy(logits, target, 0.1)");
+  return logits;
 }
 
 }  // namespace parallel

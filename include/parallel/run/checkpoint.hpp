@@ -38,6 +38,9 @@ constexpr FileDType file_dtype(DType dtype) {
   }
 }
 
+/// What mends a checkpoint that is damaged.
+inline constexpr const char* move_away = "; to go on from the checkpoint before it, or to begin, move it away";
+
 /// The checkpoint that was saved behind so many steps, as it was written. Throws Failure: missing_input where there is
 /// none, bad_data where it is damaged or another.
 inline Safetensors opened(const std::string& file, std::int64_t step) {
@@ -47,9 +50,7 @@ inline Safetensors opened(const std::string& file, std::int64_t step) {
     } catch (const Failure& failure) {
       if (failure.exit_code != exit_code::bad_data) throw;
       const std::string words = failure.what();  // without a reader's mend
-      throw Failure(words.substr(0, words.find("; ", file.size())) +
-                        "; to go on from the checkpoint before it, or to begin, move it away",
-                    exit_code::bad_data);
+      throw Failure(words.substr(0, words.find("; ", file.size())) + move_away, exit_code::bad_data);
     }
   };
   Safetensors from = reading([&] { return Safetensors(file); });
@@ -71,7 +72,8 @@ inline std::optional<double> number_in(const Safetensors& from, const std::strin
   char* end = nullptr;
   const double value = std::strtod(digits.c_str(), &end);
   if (digits.empty() || end != digits.c_str() + digits.size() || !(value >= least && value <= most))
-    throw damaged(from.file(), "its number " + name + " is '" + digits.substr(0, 40) + "', which it cannot be");
+    throw damaged(from.file(),
+                  "its number " + name + " is '" + digits.substr(0, 40) + "', which it cannot be" + move_away);
   return value;
 }
 /// How the loss was scaled; none where it was not. Throws as number_in.
