@@ -79,13 +79,15 @@ class Step:
         model = begun(size)
         if options.way == "fsdp":
             mesh = init_device_mesh("cpu", (options.ranks,))
+            for block in model.blocks if options.compile else ():
+                block.compile()  # by block, as its hooks stand between them
             for part in (*model.blocks, model):
                 fully_shard(part, mesh=mesh)
             averaged_over_gloo(model)
         elif options.way:
             model = DistributedDataParallel(model, gradient_as_bucket_view=True)
         self.parameters = list(model.parameters())
-        self.model = torch.compile(model) if options.compile else model
+        self.model = torch.compile(model) if options.compile and options.way != "fsdp" else model
         words = dict(lr=RATE, betas=BETAS, eps=EPSILON, fused=True)
         if options.way == "zero1":
             self.optimizer = ZeroRedundancyOptimizer(decayed(self.parameters, DECAY), torch.optim.AdamW, **words)
