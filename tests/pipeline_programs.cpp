@@ -1,4 +1,6 @@
 // Programs around layers over stages: every loss and gradient is that of one rank, wherever values live.
+#include <tuple>
+
 #include <doctest/doctest.h>
 
 #include <parallel/communicator/threads.hpp>
@@ -121,6 +123,19 @@ struct Around {
   constexpr auto operator()(Distributed auto x) const { return mean(square(behind(blocks(before(x))))); }
 };
 
+/// Results from everywhere: of the input, of parameters, before the layers, behind them, and of both.
+template <Dim layers>
+struct Several {
+  Square<> in{normal(0.5)}, out{normal(0.5)};
+  Layers<layers, Plain> blocks;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto begun = matmul(x, in), ended = blocks(begun);
+    return std::tuple{ended,           x * 2.0,        begun,     tanh(begun),
+                      sum(square(in)), sum(square(x)), ended + x, matmul(ended, out) + matmul(begun, out),
+                      matmul(in, out), mean(ended)};
+  }
+};
+
 /// What crosses a cut crosses it in slices.
 struct Scattered {
   Layers<depth / stage, Plain, On<tensor, Split<1>>> blocks;
@@ -197,6 +212,23 @@ TEST_CASE("forward only, and the result on every rank") {
     CHECK(lockstep::difference(outputs<Pipelined<schedules::interleaved<2>, Evaluation<Skip<depth / stage>, X>>>(
                                    mesh.extent(&stage) == 4 ? Mesh{stage = 2} : mesh)[0],
                                one[0]) < 1e-14);
+  }
+}
+
+TEST_CASE("results of an evaluation, wherever they are made, are on every rank") {
+  const std::vector<Array> one = outputs<Evaluation<Several<depth>, X>>(Mesh{data = 1});
+  REQUIRE(one.size() == 10);
+  for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}}) {
+    INFO(text(mesh));
+    const std::vector<Array> many = outputs<Evaluation<Several<depth / stage>, X>>(mesh),
+                             crossed =
+                                 outputs<Pipelined<schedules::interleaved<2>, Evaluation<Several<depth / stage>, X>>>(
+                                     mesh.extent(&stage) == 4 ? Mesh{stage = 2} : mesh);
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      INFO("result " << i);
+      CHECK(lockstep::difference(many[i], one[i]) < 1e-14);
+      CHECK(lockstep::difference(crossed[i], one[i]) < 1e-14);
+    }
   }
 }
 

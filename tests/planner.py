@@ -102,6 +102,10 @@ class Test:
         subprocess.run([mlp, "--record", record], check=True, stdout=subprocess.DEVNULL)
         self.plan(mlp, "--run", record, "--machine", "a100", says=["every call and byte of 4 ranks is the plan's", "all_reduce on data"])
         self.times(mlp, record)
+        before = Path(f"{record}.1").read_bytes()
+        self.plan(mlp, "--run", record, "--times", "-o", f"{record}.1", code=2, says=["record.1' is a record of the run, which is read"])
+        if Path(f"{record}.1").read_bytes() != before:
+            self.fault("a record was overwritten")
         rank = self.folder / "record.1"
         whole = rank.read_text().splitlines(keepends=True)
         at = next(i for i, line in enumerate(whole) if " start " in line)
@@ -133,15 +137,28 @@ class Test:
             head, *lines = Path(f"{outside}.{rank}").read_text().split(f"rank {rank}\n", 1)
             lines = [line.rsplit(maxsplit=2)[0] for line in lines[0].splitlines()]
             Path(f"{outside}.{rank}").write_text(head + f"rank {rank}\n" + "".join(f"{line} {i / 1000} {(i + 1) / 1000}\n" for i, line in enumerate(lines)))
-        of_a_step = [line for line in lines if line.startswith("2 ") and " count " not in line]
+        of_a_step = [line for line in lines if line.startswith("2 ")]
         printed = self.plan(program, "--run", outside, "--times", says=["time ", "between operations", "a step of rank 0"], never=["slow", "floor"]).splitlines()
         rows = [line.split(maxsplit=3) for line in printed if " ms " in line]
         took = [float(row[0]) for row in rows[:-1]]
         calls = [float(row[2]) * (2 if " on data, " in row[3] or " on tensor, " in row[3] else 1) for row in rows[:-1]]
         if took != calls or sum(took) != len(of_a_step) or len(took) < 10:
             self.fault(f"rows of {took} ms for {calls} events of a step of {len(of_a_step)}")
-        if float(rows[-1][0]) != len(of_a_step) or "0 s" not in printed[-2]:
-            self.fault(f"a step of {len(of_a_step)} events of a millisecond is {printed[-1]}, {printed[-2]}")
+        if float(rows[-1][0]) != len(of_a_step) or not all(line.startswith("0 s") for line in printed[-3:-1]):
+            self.fault(f"a step of {len(of_a_step)} events of a millisecond is {printed[-3:]}")
+        if not any("counter of steps" in row[3] for row in rows):
+            self.fault("no row of the counter of steps")
+        # half a millisecond behind every event, and in every third step each takes ten
+        at, slow = 0.0, []
+        for line in lines:
+            took = 10 if int(line.split()[0]) % 3 == 0 else 1
+            slow.append(f"{line} {at / 1000} {(at + took) / 1000}\n")
+            at += took + 0.5
+        Path(f"{outside}.0").write_text(head + "rank 0\n" + "".join(slow))
+        printed = self.plan(program, "--run", outside, "--times").splitlines()
+        gaps = (len(of_a_step) - 1) / 2
+        if not (printed[-3].startswith(f"{gaps:.3g} ms") and "between operations" in printed[-3] and printed[-2].startswith("0 s")):
+            self.fault(f"{len(of_a_step)} events with half a millisecond between them: {printed[-3:]}")
         self.plan(program, "--run", outside, "--times", "--machine", "a100", says=["floor", "slow: matmul", " where a100 needs ", "(mlp.cpp:"])
 
     def mistakes(self):

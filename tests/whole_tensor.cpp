@@ -1,5 +1,7 @@
 // A whole tensor on every rank: what the ranks fill together by `get`, of any elements, however it lies.
 #include <cstring>
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -153,6 +155,29 @@ TEST_CASE("ranks that ask for different tensors, and other types, are told") {
                          doctest::Contains("but f64 was given; give elements of its type"), Misuse);
     CHECK_THROWS_WITH_AS(whole_tensor<float>(world, executor, "down"),
                          doctest::Contains("the program has no tensor down; it has up, "), Misuse);
+  });
+  run_threads(2, [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, Cpu> executor(plan, world, parameters), other(plan, world, parameters);
+    CHECK_THROWS_WITH_AS(whole_tensor<float>(world, world.rank() == 0 ? executor : other, "up"),
+                         doctest::Contains("executor"), Mismatch);
+  });
+  run_threads(2, [&](Threads& world) {
+    Parameters parameters(plan, world.rank(), 5);
+    Executor<Threads, Cpu> executor(plan, world, parameters);
+    auto alone = world.split(world.rank(), 0), all = world.split(0, world.rank());
+    for (Threads* another : {&alone, &all})
+      CHECK_THROWS_WITH_AS(whole_tensor<float>(*another, executor, "up"),
+                           doctest::Contains("give the world that the executor was made of"), Misuse);
+    const char* none = nullptr;
+    std::vector<float> room(24);
+    for (const auto& named : std::initializer_list<std::function<void()>>{
+             [&] { whole_tensor<float>(world, executor, none); },
+             [&] { whole_tensor<float>(world, executor, nullptr); }, [&] { executor.get(none, room); },
+             [&] { executor.set(none, room); }, [&] { executor.output(none); }, [&] { executor.scalar(none, 1); },
+             [&] { static_cast<void>(executor.reads(none)); }, [&] { parameters.get(plan, 0, none, room); },
+             [&] { parameters.set(plan, 0, none, room); }})
+      CHECK_THROWS_WITH_AS(named(), doctest::Contains("a null pointer was given as a name"), Misuse);
   });
   CHECK_THROWS_AS(run_threads(2,
                               [&](Threads& world) {

@@ -13,6 +13,7 @@
 #include "lock.hpp"
 #include "machine_file.hpp"
 #include "over_time.hpp"
+#include "overlay.hpp"
 #include "picture.hpp"
 #include "report.hpp"
 #include "schedule_svg.hpp"
@@ -155,7 +156,14 @@ inline std::string members(const Plan& plan) {
 /// A file is replaced only once it is written whole, and never the one that is read.
 inline void write(const std::string& file, const std::string& contents, const Asked& asked) {
   std::error_code none;
-  if (std::filesystem::equivalent(file, asked.file, none))
+  const auto is = [&](const std::string& read) { return std::filesystem::equivalent(file, read, none); };
+  if (!asked.machine.empty() && is(asked.machine))
+    throw Failure("'" + file + "' is the machine's file, which is read; name another output with -o", exit_code::usage);
+  for (int rank = 0; !asked.run.empty() && std::filesystem::exists(record_file(asked.run, rank), none); ++rank)
+    if (is(record_file(asked.run, rank)))
+      throw Failure("'" + file + "' is a record of the run, which is read; name another output with -o",
+                    exit_code::usage);
+  if (is(asked.file))
     throw Failure("'" + file + "' is the file that the plan is read from; name another " +
                       (asked.locking ? "lock with --lock-file" : "output with -o"),
                   exit_code::usage);

@@ -60,7 +60,7 @@ inline std::vector<Spent> spent(const Plan& plan, const RankRecord& record, cons
   };
   std::map<std::pair<int, bool>, Lines> lines;  // by node and whether it is computed
   for (const Recorded& r : record.lines) {
-    if ((several && r.step == first) || is_counter(r)) continue;
+    if (several && r.step == first) continue;
     Lines& of = lines[{r.node, r.event == "compute"}];
     of.seconds[r.step] += r.end - r.begin;
     of.calls += r.event == "wait" ? 0 : 1;
@@ -89,19 +89,39 @@ inline std::vector<Spent> spent(const Plan& plan, const RankRecord& record, cons
   }
   std::vector<Spent> all;
   for (auto& [key, s] : alike) all.push_back(std::move(s));
+  if (const auto of = lines.find({Happened::counter, false}); of != lines.end()) {
+    std::vector<double> seconds;
+    for (const auto& [step, s] : of->second.seconds) seconds.push_back(s);
+    all.push_back({.what = "counter of steps",
+                   .phase = "with the wait for late ranks",
+                   .seconds = median(seconds),
+                   .calls = static_cast<double>(of->second.calls) / static_cast<double>(seconds.size())});
+  }
   std::sort(all.begin(), all.end(), [](const Spent& a, const Spent& b) { return a.seconds > b.seconds; });
   return all;
 }
 
-/// The median of a rank's steps but the first, in seconds.
-inline double step_seconds(const RankRecord& record) {
-  std::map<int, std::pair<double, double>> steps;
-  for (const Recorded& r : record.lines)
-    if (!is_counter(r)) steps.try_emplace(r.step, r.begin, r.end).first->second.second = r.end;
+/// In seconds, medians over a rank's steps but the first.
+struct StepTimes {
+  double whole = 0, between = 0;  ///< from its first event to its last; of it what lies between two
+};
+inline StepTimes step_times(const RankRecord& record) {
+  struct Step {
+    double begin = 0, end = 0, spent = 0;
+  };
+  std::map<int, Step> steps;
+  for (const Recorded& r : record.lines) {
+    Step& s = steps.try_emplace(r.step, Step{.begin = r.begin}).first->second;
+    s.end = r.end;
+    s.spent += r.end - r.begin;
+  }
   if (steps.size() > 1) steps.erase(steps.begin());
-  std::vector<double> seconds;
-  for (const auto& [step, times] : steps) seconds.push_back(times.second - times.first);
-  return median(seconds);
+  std::vector<double> whole, between;
+  for (const auto& [number, s] : steps) {
+    whole.push_back(s.end - s.begin);
+    between.push_back(s.end - s.begin - s.spent);
+  }
+  return {median(whole), std::max(median(between), 0.0)};
 }
 
 /// An operation that takes this much of a step, and so many times its floor, is named.
@@ -109,7 +129,7 @@ inline constexpr double slow_share = 0.01, slow_times = 2;
 
 /// A row for each operation, and a sentence for each that is slow for the machine.
 inline std::string times(const Plan& plan, const RankRecord& record, const std::optional<Machine>& machine) {
-  const double step = step_seconds(record);
+  const auto [step, between] = step_times(record);
   const auto number = [](const char* format, double x) {
     char buffer[32];
     std::snprintf(buffer, sizeof buffer, format, x);
@@ -142,8 +162,11 @@ inline std::string times(const Plan& plan, const RankRecord& record, const std::
               duration(s.seconds) + " where " + words(machine->name.view()) + " needs " + duration(s.floor) +
               (s.place.empty() ? "" : " (" + s.place + ")") + "\n";
   }
-  add({duration(std::max(step - all, 0.0)), "", percent(step > 0 ? std::max(step - all, 0.0) / step : 0), "", "", "",
-       "between operations"});
+  const auto add_rest = [&, whole = step](double rest, const char* what) {
+    add({duration(rest), "", percent(whole > 0 ? rest / whole : 0), "", "", "", what});
+  };
+  add_rest(between, "between operations");
+  add_rest(std::max(step - all - between, 0.0), "what operations took at times beyond their medians");
   add({duration(step), "", "", "", "", "", "a step of rank " + std::to_string(record.rank)});
   return out + (slow.empty() ? "" : "\n" + slow);
 }

@@ -49,10 +49,10 @@ inline void check_excepted(const std::vector<Fact>& facts) {
                     exit_code::configuration);
 }
 /// The first rank says once what ranks are not compared in, and which variable is misspelt.
-inline void tell_environment(int rank) {
+inline void tell_environment(int rank, int ranks) {
   static std::atomic<bool> said{false}, looked{false};
   if (const char* named = std::getenv("PARALLEL_MAY_DIFFER");
-      named != nullptr && *named != '\0' && rank == 0 && !said.exchange(true))
+      named != nullptr && *named != '\0' && rank == 0 && ranks > 1 && !said.exchange(true))
     std::fprintf(stderr, "parallel: ranks are not compared in what PARALLEL_MAY_DIFFER names: %s\n", named);
   if (rank != 0 || looked.exchange(true)) return;
   constexpr std::string_view read[] = {"PARALLEL_MAY_DIFFER", "PARALLEL_WATCH", "PARALLEL_CHECK", "PARALLEL_RECORD"};
@@ -262,9 +262,9 @@ void end(World& world) {
 /// `doing`: at which place of the program, in words for a sentence.
 template <class World>
 void agree(World& world, const std::vector<Fact>& facts, const std::string& doing = "a comparison", Here here = {}) {
+  agreeing::tell_environment(world.rank(), world.size());
   if (world.size() == 1) return;
   agreeing::check_excepted(facts);
-  agreeing::tell_environment(world.rank());
   if (!agreeing::alike(world, agreeing::hash_of(doing, facts), "agreement")) agreeing::tell(world, doing, here, facts);
 }
 

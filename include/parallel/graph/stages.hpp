@@ -97,10 +97,11 @@ constexpr bool needs_of_loops(const Graph& g, Vector<std::uint8_t>& needed) {
   return more;
 }
 
-/// For every value, the stages that need it.
-constexpr Vector<std::uint8_t> needs(const Graph& g) {
+/// For every value, the stages that need it: all of them what will be given out, too.
+constexpr Vector<std::uint8_t> needs(const Graph& g, const List<int, meta::max_members>& given_out = {}) {
   Vector<std::uint8_t> needed;
   needed.resize(g.values.size(), 0);
+  for (const int value : given_out) needed[value] = all;
   for (const Output& o : g.outputs) needed[o.value] = all;
   if (g.commit >= 0) needed[g.commit] = all;
   if (g.scalar_value >= 0) needed[g.scalar_value] = all;
@@ -122,8 +123,8 @@ class Settling {
  public:
   constexpr explicit Settling(Trace& trace) : trace_(trace), g_(trace.graph) {}
 
-  constexpr void run() {
-    const Vector<std::uint8_t> needed = needs(g_);
+  constexpr void run(const List<int, meta::max_members>& given_out) {
+    const Vector<std::uint8_t> needed = needs(g_, given_out);
     for (int v = 0; v < needed.size(); ++v)
       if (g_.values[v].home == all && needed[v] != 0 && !staged(g_, g_.values[v].region) && !on_stages(g_, g_.maker(v)))
         g_.values[v].home = needed[v];
@@ -210,10 +211,11 @@ constexpr void refuse_named(Trace& trace) {
   for (const Value& v : trace.graph.values)
     if (v.type.layout.on(trace.graph.stages).kind == PlacementKind::at) trace.refuse(Reason::stages_named, v.member);
 }
-constexpr void settle(Trace& trace) {
+/// `given_out`: results that are no outputs yet.
+constexpr void settle(Trace& trace, const List<int, meta::max_members>& given_out = {}) {
   if (trace.graph.stages == nullptr) return;
   refuse_named(trace);
-  Settling(trace).run();
+  Settling(trace).run(given_out);
 }
 
 /// When the whole program stands: what is needed on some stages only is made there only, and layouts say where

@@ -8,7 +8,9 @@
 #endif
 
 #if defined(PARALLEL_OPENBLAS)
+#define bfloat16 openblas_bfloat16  // which would be a type of every program
 #include <cblas.h>
+#undef bfloat16
 #elif defined(PARALLEL_MKL)
 #include <mkl.h>
 #elif defined(PARALLEL_ONEDNN)

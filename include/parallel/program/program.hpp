@@ -176,7 +176,7 @@ constexpr void build(Trace& trace, Types<Input...>) {
         trace.output(trace.graph.name(member.path, {".gradient"}),
                      optimizing::unscaled(trace, complete(trace, gradient)));
   } else {
-    staging::settle(trace);
+    staging::settle(trace, results);
     List<int, meta::max_members> whole;
     for (const int result : results) whole.push_back(summed(trace, result));
     if (loop) trace.end();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <parallel/run/carrying_out.hpp>
+#include <parallel/run/handed_name.hpp>
 #include <parallel/run/made_of.hpp>
 
 namespace parallel::internals {
@@ -130,7 +131,7 @@ class Eager {
   }
   /// Writes this rank's part of a whole parameter, by its path in the model: "blocks.*.up".
   template <class A>
-  void set(std::string_view path, A&& whole, Here here = {}) {
+  void set(HandedName path, A&& whole, Here here = {}) {
     static_cast<void>(session_.parameter(path));
     parameters_->set(*plan_, session_.world().rank(), path, whole, here);
     session_.enter_parameters();
@@ -156,7 +157,7 @@ class Eager {
   }
   /// The same of a parameter by its path, whole: those of layers lie one behind the other.
   template <class T = float, Distributed Loss>
-  std::vector<T> gradient(const Loss& loss, std::string_view path) {
+  std::vector<T> gradient(const Loss& loss, HandedName path) {
     const std::array<int, 1> of{session_.parameter(path)};
     const Application& a = session_.applications.all[of[0]];
     Layout layout = a.type->layout.unplaced();
@@ -185,7 +186,7 @@ class Eager {
   }
   /// A number that operations read: `seed` and `step` of dropout and `random`, those of `sample`. Throws Misuse for
   /// another, and for a number out of its range.
-  void scalar(std::string_view name, double value) { session_.number(name, value); }
+  void scalar(HandedName name, double value) { session_.number(name, value); }
   /// Frees the memory of all tensors; parameters stay.
   void forget() { session_.forget(); }
 

@@ -79,17 +79,19 @@ class Executor : public RankMemory<Device> {
   /// a matrix. Layers lie one behind the other. What every rank holds whole all are to be given alike, which is looked
   /// at when the next step begins. Throws Misuse where there is none of this name, or what is given does not fit.
   template <class A>
-  void set(std::string_view name, A&& whole, Here here = {}) {
+  void set(HandedName name, A&& whole, Here here = {}) {
     put(name, numbers_of(whole), here);
   }
   /// The same where the whole lies nowhere: `write(part)` is given this rank's part, a std::byte*, where it has one.
   template <class Write>
-  void change(std::string_view name, Write write, Here here = {}) {
+  void change(HandedName name, Write write, Here here = {}) {
     const Member& m = this->find(name);
     alike_.set(m, this->change_part(m, write), steps_, here);
   }
   /// All ranks that run the plan.
-  World& world() { return world_; }
+  World& world() const { return world_; }
+  /// The same on all ranks, and of this executor alone.
+  std::int64_t number() const { return alike_.number(); }
   /// How many steps were begun.
   std::int64_t steps() const { return steps_; }
   /// From now on a step is one graph of the device. Not where the communicator's host waits within a step, and nothing

@@ -17,6 +17,7 @@
 #include <parallel/plan/taking_part.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/failure.hpp>
+#include <parallel/run/handed_name.hpp>
 #include <parallel/run/kept_plan.hpp>
 #include <parallel/run/numbers.hpp>
 #include <parallel/run/provenance.hpp>
@@ -92,7 +93,7 @@ class ParametersIn {
   /// lie one behind the other. Throws Misuse where there is no such parameter, or what is given does not
   /// fit.
   template <class A>
-  void set(const Plan& plan, int rank, std::string_view path, A&& whole, Here here = {}) {
+  void set(const Plan& plan, int rank, HandedName path, A&& whole, Here here = {}) {
     const HandedOver given = numbers_of(whole);
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, "the parameter ", path);
@@ -111,7 +112,7 @@ class ParametersIn {
   }
   /// Writes this rank's part into a whole tensor, which has room for all of it; all ranks together fill it.
   template <class A>
-  void get(const Plan& plan, int rank, std::string_view path, A&& whole) const {
+  void get(const Plan& plan, int rank, HandedName path, A&& whole) const {
     const HandedOver given = to_be_written(numbers_of(whole));
     const Member& m = find(plan, rank, path);
     check_whole(given, m.type, "the parameter ", path);

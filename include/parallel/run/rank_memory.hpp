@@ -12,6 +12,7 @@
 #include <parallel/device/host.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/check_ranks.hpp>
+#include <parallel/run/handed_name.hpp>
 #include <parallel/run/index_range.hpp>
 #include <parallel/run/kept_plan.hpp>
 #include <parallel/run/numbers.hpp>
@@ -73,15 +74,15 @@ class RankMemory {
 
   /// Sets a run-time number of the program. Throws Misuse where it reads none of this name, or the number is out of its
   /// range: a learning rate from 0 on, a whole step.
-  void scalar(std::string_view name, double value) { scalars_.set(name, value); }
+  void scalar(HandedName name, double value) { scalars_.set(name, value); }
   /// The same of a number of all groups (`Grouped`).
-  void scalar_of_all(std::string_view name, double value) { scalars_.set_all(name, value); }
+  void scalar_of_all(HandedName name, double value) { scalars_.set_all(name, value); }
   /// The number as the next step reads it: with it another run goes on. Throws Misuse where the program reads none of
   /// this name, or it was never set.
-  double scalar(std::string_view name) {
+  double scalar(HandedName name) {
     return scalars_.get(name, [&] { return skipped(); });
   }
-  bool reads(std::string_view name) const { return scalars_.reads(name); }
+  bool reads(HandedName name) const { return scalars_.reads(name); }
   /// All of them, in the order in which the program reads them.
   std::vector<NamedNumber> numbers() {
     std::vector<NamedNumber> all;
@@ -105,10 +106,10 @@ class RankMemory {
     return part;
   }
   /// The same by its name. Throws Misuse, too, where there is none.
-  View output(std::string_view name) { return output(position_of(name)); }
+  View output(HandedName name) { return output(position_of(name)); }
   /// An output of one element, as a number. Throws Misuse before the first step, too.
   double output_scalar(int i);
-  double output_scalar(std::string_view name) { return output_scalar(position_of(name)); }
+  double output_scalar(HandedName name) { return output_scalar(position_of(name)); }
   /// What outputs are called, in their order: of a training `loss`, `gradient_norm`, and `PATH.gradient` of what is
   /// asked for; of an evaluation `result`, or as the members of the struct that the model returns.
   std::vector<std::string> output_names() const {
@@ -141,7 +142,7 @@ class RankMemory {
   /// for all of it: a vector, a std::span or a matrix. All ranks together fill it. Throws Misuse where there is none of
   /// this name, where an output is asked for before the first step, and where what is given does not fit.
   template <class A>
-  void get(std::string_view name, A&& whole) const {
+  void get(HandedName name, A&& whole) const {
     read_whole(name, to_be_written(numbers_of(whole)));
   }
   template <int is_given = 0>

@@ -11,19 +11,32 @@
 #include <parallel/communicator/agreement.hpp>
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/run/executor.hpp>
+#include <parallel/run/handed_name.hpp>
 #include <parallel/run/whole.hpp>
 
 namespace parallel::internals {
 
 /// All elements of a parameter, a state of the optimizer or an output, by its name, on every rank; layers lie one
-/// behind the other. Every rank takes part in a sum of as many, so this is for a look: what is large, `save_weights`
-/// and `Checkpoints` write in parts. Called by all ranks together. Throws Misuse where there is no such tensor, its
-/// elements are not of type T, or it is an output that is a pending sum, or asked for before the first step.
+/// behind the other. Of what several ranks hold whole, the first one's: whether their copies are equal, compare_replicas
+/// says. Every rank takes part in a sum of as many, so this is for a look: what is large, `save_weights` and
+/// `Checkpoints` write in parts. Called by all ranks together, of the same executor. Throws Misuse where `world` is not
+/// what the executor was made of, there is no such tensor, its elements are not of type T, or it is an output that is a
+/// pending sum, or asked for before the first step, and Mismatch where ranks ask for different ones.
 template <class T, Communicator World, class Device, std::convertible_to<std::string_view> Name>
 std::vector<T> whole_tensor(World& world, const Executor<World, Device>& executor, const Name& called, Here here = {}) {
+  static_assert(
+      is_element_type<T>,
+      "parallel: whole_tensor is told the tensor's elements, f32 as float; write whole_tensor<float>, <double>, "
+      "<bfloat16>, <float16> or <int>");
+  const HandedName name = called;
+  if (&world != &executor.world())
+    throw Misuse(
+        "a whole tensor was asked for of another communicator than the executor's, whose ranks hold the parts; "
+        "give the world that the executor was made of, executor.world()");
   const Plan& plan = executor.plan();
-  const std::string_view name = called;
-  agree(world, {always(fact("name of the tensor", name))}, "reading a whole tensor", here);
+  agree(world,
+        {always(fact("name of the tensor", std::string_view(name))), always(fact("executor", executor.number()))},
+        "reading a whole tensor", here);
   Member tensor;
   tensor.value = executor.called(name);
   tensor.type = plan.graph.value(tensor.value).type;
