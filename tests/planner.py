@@ -106,6 +106,16 @@ class Test:
         self.plan(mlp, "--run", record, "--times", "-o", f"{record}.1", code=2, says=["record.1' is a record of the run, which is read"])
         if Path(f"{record}.1").read_bytes() != before:
             self.fault("a record was overwritten")
+        desk = self.folder / "desk.json"
+        of = {"products": {"f32": 1e11}, "functions": {"f32": 2e9}, "memory_bandwidth": 4e10}
+        desk.write_text(json.dumps({"name": "desk", "rates": [{"ranks": 1, **of}, {"ranks": 2, **of, "link": {"latency": 1e-6, "bandwidth": 1e9}}]}))
+        beyond = "desk is described with up to 2 busy ranks; 4 are priced at the rates of those"
+        self.plan(mlp, "--machine", desk, says=[beyond])
+        self.plan(mlp, "--machine", desk, "--mesh", "data=2,tensor=1", never=["described with"])
+        self.plan(mlp, "--machine", desk, "--advise", "4", says=[beyond])
+        self.plan(mlp, "--machine", desk, "-o", desk, code=2, says=["desk.json' is the machine's file, which is read"])
+        if "rates" not in desk.read_text():
+            self.fault("the machine's file was overwritten")
         rank = self.folder / "record.1"
         whole = rank.read_text().splitlines(keepends=True)
         at = next(i for i, line in enumerate(whole) if " start " in line)

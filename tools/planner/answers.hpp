@@ -145,6 +145,9 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
         if (asked.run.empty()) throw *refused;
       }
   }
+  int ranks = 0;
+  for (const Answer& a : result) ranks = std::max(ranks, a.plan->mesh.ranks());
+  if (machine) tell_of_ranks(*machine, ranks);
   // a lock of programs that are no more is another plan
   if (!result.empty() || (chosen && asked.checking && !kept.empty())) return result;
   throw refused ? *refused : nothing_planned(found, asked, chosen);

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -206,6 +207,13 @@ inline Machine machine_named_or_file(const std::string& which) {
   } catch (const MachineRefused& error) {
     throw MachineRefused(which + ": " + error.what());
   }
+}
+/// Says on the standard error where more ranks are priced than are busy at once in any row of rates.
+inline void tell_of_ranks(const Machine& machine, int ranks) {
+  const int described = machine.rates[machine.rates.size() - 1].ranks;
+  if (machine.rates.size() > 1 && ranks > described)
+    std::cerr << "tools/plan: " << machine.name.view() << " is described with up to " << described << " busy ranks; "
+              << ranks << " are priced at the rates of those, as if each had a core\n";
 }
 
 }  // namespace planner
