@@ -135,6 +135,22 @@ struct Several {
                       matmul(in, out), mean(ended)};
   }
 };
+/// Beside the result what a training does not give out, the input and a parameter among it.
+template <Dim layers>
+struct Net {
+  Square<> in{normal(0.5)}, out{normal(0.5)};
+  Layers<layers, Plain> blocks;
+  constexpr auto operator()(Distributed auto x) const {
+    const auto begun = matmul(x, in);
+    return std::tuple{matmul(blocks(begun), out), begun,   tanh(begun), sum(square(in)),
+                      sum(square(out)),           x * 2.0, x,           in};
+  }
+};
+template <Dim layers>
+struct Teaching {
+  Net<layers> net;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(std::get<0>(net(x)))); }
+};
 
 /// What crosses a cut crosses it in slices.
 struct Scattered {
@@ -215,21 +231,50 @@ TEST_CASE("forward only, and the result on every rank") {
   }
 }
 
+/// What every rank has of the outputs of a program, which runs on the parameters of the one before it.
+template <class Before, class Program>
+void check_outputs(const Mesh& mesh, const std::vector<Array>& expected) {
+  INFO(text(mesh));
+  const Graph before = build<Before>(), graph = build<Program>();
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    const Mesh on_stage = mesh.on_stage(mesh.coordinate(world.rank(), &stage));
+    const OwnedPlan first = derive(before, on_stage, {}, {}), plan = derive(graph, on_stage, {}, {});
+    under_test::Parameters parameters(first, world.rank(), 5);
+    Executor<Threads, under_test::Device> trained(first, world, parameters), executor(plan, world, parameters);
+    executor.input(0, std::span(x).first(program::input_elements(plan)));
+    executor.run();
+    REQUIRE(executor.outputs() == static_cast<int>(expected.size()));
+    for (int o = 0; o < executor.outputs(); ++o) {
+      INFO("rank " << world.rank() << ", result " << o);
+      std::vector<std::byte> room;
+      const View own = executor.on_host(executor.output(o), room);
+      REQUIRE(own.data != nullptr);
+      Array whole = expected[static_cast<std::size_t>(o)];
+      program::gather<double>(own, whole);
+      CHECK(lockstep::difference(whole, expected[static_cast<std::size_t>(o)]) < 1e-14);
+    }
+  });
+}
+
 TEST_CASE("results of an evaluation, wherever they are made, are on every rank") {
   const std::vector<Array> one = outputs<Evaluation<Several<depth>, X>>(Mesh{data = 1});
   REQUIRE(one.size() == 10);
-  for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}}) {
-    INFO(text(mesh));
-    const std::vector<Array> many = outputs<Evaluation<Several<depth / stage>, X>>(mesh),
-                             crossed =
-                                 outputs<Pipelined<schedules::interleaved<2>, Evaluation<Several<depth / stage>, X>>>(
-                                     mesh.extent(&stage) == 4 ? Mesh{stage = 2} : mesh);
-    for (std::size_t i = 0; i < one.size(); ++i) {
-      INFO("result " << i);
-      CHECK(lockstep::difference(many[i], one[i]) < 1e-14);
-      CHECK(lockstep::difference(crossed[i], one[i]) < 1e-14);
-    }
-  }
+  using Staged = Evaluation<Several<depth / stage>, X>;
+  using Crossed = Pipelined<schedules::interleaved<2>, Staged>;
+  for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}})
+    check_outputs<Staged, Staged>(mesh, one);
+  for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{data = 2, stage = 2}}) check_outputs<Crossed, Crossed>(mesh, one);
+}
+
+TEST_CASE("an evaluation that gives out more has its parameters where the training has them") {
+  using Shown = Evaluation<Net<depth / stage>, X>;
+  using Taught = Accumulate<micro_batches, Training<Teaching<depth / stage>, AdamW, X>>;
+  const std::vector<Array> one = outputs<Evaluation<Net<depth>, X>>(Mesh{data = 1});
+  for (const Mesh& mesh : {Mesh{stage = 1}, Mesh{stage = 2}, Mesh{stage = 4}, Mesh{data = 2, stage = 2}})
+    check_outputs<Taught, Shown>(mesh, one);
+  using Stored_ = AllStored<Shown, Stored<data>>;
+  using TaughtStored = AllStored<Taught, Stored<data>>;
+  for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{data = 2, stage = 2}}) check_outputs<TaughtStored, Stored_>(mesh, one);
 }
 
 TEST_CASE("tasks that no stage does are no slots, whoever asks for them") {

@@ -157,16 +157,16 @@ inline std::string members(const Plan& plan) {
 inline void write(const std::string& file, const std::string& contents, const Asked& asked) {
   std::error_code none;
   const auto is = [&](const std::string& read) { return std::filesystem::equivalent(file, read, none); };
-  if (!asked.machine.empty() && is(asked.machine))
-    throw Failure("'" + file + "' is the machine's file, which is read; name another output with -o", exit_code::usage);
+  const auto refuse = [&](const std::string& what) {
+    throw Failure(
+        "'" + file + "' is " + what + "; name another " + (asked.locking ? "lock with --lock-file" : "output with -o"),
+        exit_code::usage);
+  };
+  if (is(asked.file)) refuse("the file that the plan is read from");
+  if (!asked.machine.empty() && published_machine(asked.machine) == nullptr && is(asked.machine))
+    refuse("the machine's file, which is read");
   for (int rank = 0; !asked.run.empty() && std::filesystem::exists(record_file(asked.run, rank), none); ++rank)
-    if (is(record_file(asked.run, rank)))
-      throw Failure("'" + file + "' is a record of the run, which is read; name another output with -o",
-                    exit_code::usage);
-  if (is(asked.file))
-    throw Failure("'" + file + "' is the file that the plan is read from; name another " +
-                      (asked.locking ? "lock with --lock-file" : "output with -o"),
-                  exit_code::usage);
+    if (is(record_file(asked.run, rank))) refuse("a record of the run, which is read");
   NewFile out(file, "'" + file + "'");
   std::fwrite(contents.data(), 1, contents.size(), out.stream());
   out.put_in_place();

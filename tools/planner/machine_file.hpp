@@ -212,8 +212,9 @@ inline Machine machine_named_or_file(const std::string& which) {
 inline void tell_of_ranks(const Machine& machine, int ranks) {
   const int described = machine.rates[machine.rates.size() - 1].ranks;
   if (machine.rates.size() > 1 && ranks > described)
-    std::cerr << "tools/plan: " << machine.name.view() << " is described with up to " << described << " busy ranks; "
-              << ranks << " are priced at the rates of those, as if each had a core\n";
+    std::cerr << "tools/plan: " << printable(machine.name.view()) << " is described with up to " << described
+              << " busy ranks; " << ranks
+              << " are priced at the rates of those, as if each had a core; describe as many with tools/machine\n";
 }
 
 }  // namespace planner

@@ -60,7 +60,7 @@ inline std::vector<Spent> spent(const Plan& plan, const RankRecord& record, cons
   };
   std::map<std::pair<int, bool>, Lines> lines;  // by node and whether it is computed
   for (const Recorded& r : record.lines) {
-    if (several && r.step == first) continue;
+    if ((several && r.step == first) || is_counter(r)) continue;
     Lines& of = lines[{r.node, r.event == "compute"}];
     of.seconds[r.step] += r.end - r.begin;
     of.calls += r.event == "wait" ? 0 : 1;
@@ -89,14 +89,6 @@ inline std::vector<Spent> spent(const Plan& plan, const RankRecord& record, cons
   }
   std::vector<Spent> all;
   for (auto& [key, s] : alike) all.push_back(std::move(s));
-  if (const auto of = lines.find({Happened::counter, false}); of != lines.end()) {
-    std::vector<double> seconds;
-    for (const auto& [step, s] : of->second.seconds) seconds.push_back(s);
-    all.push_back({.what = "counter of steps",
-                   .phase = "with the wait for late ranks",
-                   .seconds = median(seconds),
-                   .calls = static_cast<double>(of->second.calls) / static_cast<double>(seconds.size())});
-  }
   std::sort(all.begin(), all.end(), [](const Spent& a, const Spent& b) { return a.seconds > b.seconds; });
   return all;
 }
@@ -104,24 +96,32 @@ inline std::vector<Spent> spent(const Plan& plan, const RankRecord& record, cons
 /// In seconds, medians over a rank's steps but the first.
 struct StepTimes {
   double whole = 0, between = 0;  ///< from its first event to its last; of it what lies between two
+  double counter = 0;             ///< before it: comparing it with other ranks, and waiting for those that come late
 };
 inline StepTimes step_times(const RankRecord& record) {
   struct Step {
-    double begin = 0, end = 0, spent = 0;
+    double begin = 0, end = 0, spent = 0, counter = 0;
+    bool begun = false;
   };
   std::map<int, Step> steps;
   for (const Recorded& r : record.lines) {
-    Step& s = steps.try_emplace(r.step, Step{.begin = r.begin}).first->second;
+    Step& s = steps[r.step];
+    if (is_counter(r)) {
+      s.counter += r.end - r.begin;
+      continue;
+    }
+    if (!std::exchange(s.begun, true)) s.begin = r.begin;
     s.end = r.end;
     s.spent += r.end - r.begin;
   }
   if (steps.size() > 1) steps.erase(steps.begin());
-  std::vector<double> whole, between;
+  std::vector<double> whole, between, counter;
   for (const auto& [number, s] : steps) {
     whole.push_back(s.end - s.begin);
     between.push_back(s.end - s.begin - s.spent);
+    counter.push_back(s.counter);
   }
-  return {median(whole), std::max(median(between), 0.0)};
+  return {median(whole), std::max(median(between), 0.0), median(counter)};
 }
 
 /// An operation that takes this much of a step, and so many times its floor, is named.
@@ -129,7 +129,7 @@ inline constexpr double slow_share = 0.01, slow_times = 2;
 
 /// A row for each operation, and a sentence for each that is slow for the machine.
 inline std::string times(const Plan& plan, const RankRecord& record, const std::optional<Machine>& machine) {
-  const auto [step, between] = step_times(record);
+  const auto [step, between, counter] = step_times(record);
   const auto number = [](const char* format, double x) {
     char buffer[32];
     std::snprintf(buffer, sizeof buffer, format, x);
@@ -168,6 +168,9 @@ inline std::string times(const Plan& plan, const RankRecord& record, const std::
   add_rest(between, "between operations");
   add_rest(std::max(step - all - between, 0.0), "what operations took at times beyond their medians");
   add({duration(step), "", "", "", "", "", "a step of rank " + std::to_string(record.rank)});
+  if (counter > 0)
+    add({duration(counter), "", "", "", "", "",
+         "before it the counter of steps, and the wait for ranks that are late"});
   return out + (slow.empty() ? "" : "\n" + slow);
 }
 

@@ -97,16 +97,8 @@ constexpr bool needs_of_loops(const Graph& g, Vector<std::uint8_t>& needed) {
   return more;
 }
 
-/// For every value, the stages that need it: all of them what will be given out, too.
-constexpr Vector<std::uint8_t> needs(const Graph& g, const List<int, meta::max_members>& given_out = {}) {
-  Vector<std::uint8_t> needed;
-  needed.resize(g.values.size(), 0);
-  for (const int value : given_out) needed[value] = all;
-  for (const Output& o : g.outputs) needed[o.value] = all;
-  if (g.commit >= 0) needed[g.commit] = all;
-  if (g.scalar_value >= 0) needed[g.scalar_value] = all;
-  for (const Member& m : g.members)
-    if (m.updated >= 0) needed[m.updated] = g.values[m.updated].home;
+/// What nodes read, back to front, is needed where they run.
+constexpr void need_operands(const Graph& g, Vector<std::uint8_t>& needed) {
   do {
     for (int i = g.order.size() - 1; i >= 0; --i) {
       const Node& node = g.nodes[g.order[i]];
@@ -114,6 +106,35 @@ constexpr Vector<std::uint8_t> needs(const Graph& g, const List<int, meta::max_m
       for (const int o : node.operands) needed[o] = static_cast<std::uint8_t>(needed[o] | where);
     }
   } while (needs_of_loops(g, needed));
+}
+/// For every value, the stages that need it.
+constexpr Vector<std::uint8_t> needs(const Graph& g) {
+  Vector<std::uint8_t> needed;
+  needed.resize(g.values.size(), 0);
+  for (const Output& o : g.outputs) needed[o.value] = all;
+  if (g.commit >= 0) needed[g.commit] = all;
+  if (g.scalar_value >= 0) needed[g.scalar_value] = all;
+  for (const Member& m : g.members)
+    if (m.updated >= 0) needed[m.updated] = g.values[m.updated].home;
+  need_operands(g, needed);
+  return needed;
+}
+/// The same where these will be given out: what no stage needs is made on one that has what it is made of anyway, so
+/// that parameters lie as in a program that does not give it out.
+constexpr Vector<std::uint8_t> needs(const Graph& g, const List<int, meta::max_members>& given_out) {
+  Vector<std::uint8_t> needed = needs(g), has;
+  has.resize(g.values.size(), all);
+  for (const int n : g.order) {
+    const Node& node = g.nodes[n];
+    std::uint8_t where = all;
+    for (const int o : node.operands) where = both(where, has[o]);
+    const bool lies = node.operation == &operation::parameter || node.is(Structural::input);
+    for (int v = node.result; v < node.result + node.results; ++v) has[v] = lies && needed[v] != 0 ? needed[v] : where;
+  }
+  for (const int v : given_out)
+    if (needed[v] == 0 && g.values[v].home == all)
+      needed[v] = both(has[v], first) == 0 && both(has[v], last) != 0 ? last : first;
+  need_operands(g, needed);
   return needed;
 }
 

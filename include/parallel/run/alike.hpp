@@ -29,6 +29,7 @@ class Alike {
   /// The exchanges before step 0 (plan/agreement.hpp). `facts`: what else ranks must have alike. `before`: of the
   /// executor whose memory is shared. Throws Mismatch.
   void begin(std::vector<Fact> facts, const Alike* before) {
+    agreeing::tell_environment(world_.rank(), world_.size());
     if (world_.size() == 1) return;
     agreeing::check_excepted(facts_of_step());
     facts.insert(facts.begin(), {fact_of(plan_), fact_of_numerics()});

@@ -38,7 +38,7 @@ constexpr FileDType file_dtype(DType dtype) {
   }
 }
 
-/// What mends a checkpoint that is damaged.
+/// The end of a sentence about a checkpoint that is damaged.
 inline constexpr const char* move_away = "; to go on from the checkpoint before it, or to begin, move it away";
 
 /// The checkpoint that was saved behind so many steps, as it was written. Throws Failure: missing_input where there is

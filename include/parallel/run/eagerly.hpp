@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <parallel/run/carrying_out.hpp>
+#include <parallel/run/handed_name.hpp>
 
 namespace parallel::internals {
 
@@ -53,7 +54,7 @@ class Eagerly {
     return *this;
   }
   /// An output of one element; of a training `loss`.
-  double output_scalar(std::string_view name) {
+  double output_scalar(HandedName name) {
     const eagerly::Held held = session_.whole(find(name));
     if (held.type->layout.elements() != 1)
       throw Misuse("the output " + std::string(name) + " is " + text(*held.type) +
@@ -69,7 +70,7 @@ class Eagerly {
   }
   /// A whole output, on every rank.
   template <class T = float>
-  std::vector<T> output(std::string_view name = "result") {
+  std::vector<T> output(HandedName name = "result") {
     const eagerly::Held held = session_.whole(find(name));
     if (held.type->dtype != dtype_of<T>)
       throw Misuse("the output " + std::string(name) + " is " + text(*held.type) + "; ask for elements of its type");
@@ -77,7 +78,7 @@ class Eagerly {
     return {first, first + held.type->layout.elements()};
   }
   /// A number that operations read, `seed` and `step`. Throws Misuse for another, and for a number out of its range.
-  void scalar(std::string_view name, double value) { session_.number(name, value); }
+  void scalar(HandedName name, double value) { session_.number(name, value); }
   /// All numbers as the next step of an executor reads them.
   template <class Running>
   void scalars_of(Running& executor) {
