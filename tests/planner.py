@@ -107,8 +107,8 @@ class Test:
         if Path(f"{record}.1").read_bytes() != before:
             self.fault("a record was overwritten")
         desk = self.folder / "desk.json"
-        of = {"products": {"f32": 1e11}, "functions": {"f32": 2e9}, "memory_bandwidth": 4e10}
-        desk.write_text(json.dumps({"name": "desk", "rates": [{"ranks": 1, **of}, {"ranks": 2, **of, "link": {"latency": 1e-6, "bandwidth": 1e9}}]}))
+        of = {"products": {"f32": 1e11}, "attention": {"f32": 7e10}, "scores": {"f32": 8e8}, "functions": {"f32": 2e9}, "memory_bandwidth": 4e10, "cache_bytes": 8e6, "cache_bandwidth": 1e11}
+        desk.write_text(json.dumps({"name": "desk", "launch": 1e-8, "overlaps": False, "write_allocates": True, "attention_block": 64, "rates": [{"ranks": 1, **of}, {"ranks": 2, **of, "link": {"latency": 1e-6, "bandwidth": 1e9}}]}))
         beyond = "desk is described with up to 2 busy ranks; 4 are priced at the rates of those"
         self.plan(mlp, "--machine", desk, says=[beyond])
         self.plan(mlp, "--machine", desk, "--mesh", "data=2,tensor=1", never=["described with"])
@@ -148,7 +148,8 @@ class Test:
             lines = [line.rsplit(maxsplit=2)[0] for line in lines[0].splitlines()]
             Path(f"{outside}.{rank}").write_text(head + f"rank {rank}\n" + "".join(f"{line} {i / 1000} {(i + 1) / 1000}\n" for i, line in enumerate(lines)))
         of_a_step = [line for line in lines if line.startswith("2 ") and " count " not in line]
-        printed = self.plan(program, "--run", outside, "--times", says=["time ", "between operations", "a step of rank 0"], never=["slow", "floor"]).splitlines()
+        printed = self.plan(program, "--run", outside, "--times", says=["time ", "between operations", "a step of rank 0"], never=["slow", "floor"])
+        printed = [line.strip() for line in printed.splitlines()]
         counted = printed.pop()
         if not counted.startswith("1 ms") or "counter of steps" not in counted:
             self.fault(f"no millisecond of the counter of steps: {counted}")
@@ -166,7 +167,7 @@ class Test:
             slow.append(f"{line} {at / 1000} {(at + took) / 1000}\n")
             at += took + 0.5
         Path(f"{outside}.0").write_text(head + "rank 0\n" + "".join(slow))
-        printed = self.plan(program, "--run", outside, "--times").splitlines()[:-1]
+        printed = [line.strip() for line in self.plan(program, "--run", outside, "--times").splitlines()[:-1]]
         gaps = (len(of_a_step) - 1) / 2
         if not (printed[-3].startswith(f"{gaps:.3g} ms") and "between operations" in printed[-3] and printed[-2].startswith("0 s")):
             self.fault(f"{len(of_a_step)} events with half a millisecond between them: {printed[-3:]}")
