@@ -161,7 +161,8 @@ requires(std::is_integral_v<Number>) constexpr auto mean_cross_entropy(const L& 
   static_assert(
       std::is_void_v<L>,
       "parallel: the target that is left out stands in <>, and behind the target how much is smoothed; write "
-      "mean_cross_entropy<0, -100>(logits, target), where 0 are all classes, or mean_cross_entropy(logits, target, 0.1)");
+      "mean_cross_entropy<0, -100>(logits, target), where 0 are all classes, or mean_cross_entropy(logits, target, "
+      "0.1)");
   return logits;
 }
 

@@ -17,11 +17,12 @@
 namespace parallel::internals {
 
 /// All elements of a parameter, a state of the optimizer or an output, by its name, on every rank; layers lie one
-/// behind the other. Of what several ranks hold whole, the first one's: whether their copies are equal, compare_replicas
-/// says. Every rank takes part in a sum of as many, so this is for a look: what is large, `save_weights` and
-/// `Checkpoints` write in parts. Called by all ranks together, of the same executor. Throws Misuse where `world` is not
-/// what the executor was made of, there is no such tensor, its elements are not of type T, or it is an output that is a
-/// pending sum, or asked for before the first step, and Mismatch where ranks ask for different ones.
+/// behind the other. Of what several ranks hold whole, the first one's: whether their copies are equal,
+/// compare_replicas says. Every rank takes part in a sum of as many, so this is for a look: what is large,
+/// `save_weights` and `Checkpoints` write in parts. Called by all ranks together, of the same executor. Throws Misuse
+/// where `world` is not what the executor was made of, there is no such tensor, its elements are not of type T, or it
+/// is an output that is a pending sum, or asked for before the first step, and Mismatch where ranks ask for different
+/// ones.
 template <class T, Communicator World, class Device, std::convertible_to<std::string_view> Name>
 std::vector<T> whole_tensor(World& world, const Executor<World, Device>& executor, const Name& called, Here here = {}) {
   static_assert(
