@@ -218,6 +218,11 @@ TEST_CASE("mistakes are one sentence") {
             "no gradient comes to operand 2 of eager.gradient: the scalar was not made of it, or only by what has no "
             "gradient, as argmax, sign and comparisons; leave it out");
     CHECK(sentence([&] { eager.set("w", Floats{}); }).find("no parameter w") != std::string::npos);
+    const char* const none = nullptr;
+    for (const std::string& said :
+         {sentence([&] { eager.set(none, Floats{}); }), sentence([&] { eager.scalar(none, 1); }),
+          sentence([&] { eager.gradient(sum(w), none); })})
+      CHECK(said == "a null pointer was given as a name; give the name as text, \"mlp.up\"");
     const auto token = eager.template tensor<int, Shape<1>>(std::vector<int>{5});
     const auto table = eager.template tensor<float, Shape<2, 1>>(Floats{1, 2});
     CHECK(sentence([&] { embedding(token, table); }).find("5") != std::string::npos);

@@ -116,6 +116,10 @@ TEST_CASE("inputs that are made, in micro-batches") {
     const double handed = eager(images, labels).output_scalar("loss");
     CHECK(eager([&](std::size_t i) { return images[i]; }, [&](std::size_t i) { return labels[i]; })
               .output_scalar("loss") == handed);
+    const char* const none = nullptr;
+    CHECK_THROWS_AS(eager.output_scalar(none), Misuse);
+    CHECK_THROWS_AS(eager.output<float>(none), Misuse);
+    CHECK_THROWS_AS(eager.scalar(none, 1), Misuse);
   });
 }
 

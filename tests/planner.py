@@ -127,6 +127,7 @@ class Test:
             (whole[:at] + [early] + whole[at + 1 :], 65, [f"line {at + 1} begins before what stands above it has ended"]),
             (whole[:at] + [whole[at].replace(" 1024 ", " 1020 ")] + whole[at + 1 :], 76, ["of 1020 bytes", "of 1024 bytes", "mlp.down_bias"]),
             (whole[: at + 3], 76, ["the record ends before"]),
+            ([line for line in whole if not line.startswith("3 ")], 76, ["rank 1, step 4", "the step behind step 2 is missing"]),
             (whole[:at] + ["1 start\n"], 65, ["line", "cut off"]),
             (["something\n"], 65, ["does not begin"]),
         ]:
@@ -430,6 +431,15 @@ constexpr auto& second = plan<Pipelined<schedules::gpipe, Step>, Mesh{{stage = 2
         odd.write_text(source.read_text().replace("Accumulate<4", "Accumulate<3"))
         self.plan(odd, "--mesh", "stage=2", *chunks, code=78, says=["its micro-batches go in groups of as many as there are stages; choose a multiple of the stages: stages 2, micro_batches 3, for stage=2"])
         self.plan(self.examples / "mlp", "--stage", 1, code=2, says=["--stage 1: Training<Regression, AdamW>", "has no stages"])
+        beside = self.folder / "beside.cpp"
+        beside.write_text("".join(line for line in source.read_text().splitlines(keepends=True) if "mine" not in line) + """
+struct Small {
+  Parameter<float, Shape<4>> w;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(x * w)); }
+};
+auto small = [] { return derive<Training<Small, Sgd, Tensor<float, Shape<4>>>>(Mesh{}); };
+""")
+        self.plan(beside, "--mesh", "stage=2", "--stage", 1, says=["stage 1 of 2 with layers 4-7, one_forward_one_backward", "stage 1 of 2 with layers 2-3,6-7, interleaved<2>"], never=["Small"])
 
         both = (built, "--lock-file", lock)
         self.plan(*both, "--lock", "--mesh", "stage=2", *step)

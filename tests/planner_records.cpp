@@ -1,5 +1,7 @@
 // What a run records, laid over its plan: a right run is never refused, a wrong one always. Random programs, the models
 // and a pipeline run; then each record is changed in every way that a wrong run could have written it.
+#include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include <doctest/doctest.h>
@@ -277,4 +279,15 @@ TEST_CASE("records of a pipeline's stages are right as they are, and wrong howev
   Counts counts;
   check(ran(build<pipelines::Train<double>>(), Mesh{stage = 2, data = 2}, true, numbers), 11, counts);
   CHECK(counts.refused > 1'000);
+}
+
+TEST_CASE("another run's record is gone when a run begins") {
+  const planner::Scratch folder;
+  const std::string file = (folder.path() / "record").string();
+  const OwnedPlan plan = derive(fuse(random_fusions::Program(0).trace.graph), Mesh{random_fusions::ranks = 2}, {}, {});
+  std::ofstream(file + ".0") << "parallel record 2\n";
+  std::ofstream(file + ".1") << "parallel record 2\n";
+  const Recording begun(file, plan, 0);
+  CHECK_FALSE(std::filesystem::exists(file + ".0"));
+  CHECK(std::filesystem::exists(file + ".1"));
 }

@@ -118,14 +118,23 @@ class Both {
     else
       expected_ = by_hand_.gradients();
   }
-  /// How far the two are apart after the same number of steps.
+  /// How far the two are apart after the same number of steps: in what AdamW keeps of the gradients by elements, and in
+  /// parameters by their length, as mean / (sqrt(variance) + epsilon) makes of a gradient near 0 what it likes.
   double apart() {
     double most =
         std::max(std::abs(result_.loss / expected_.loss - 1), std::abs(result_.gradient_norm / expected_.norm - 1));
     const auto compare = [&](const float* ours, const auto& expected) {
       most = std::max(most, difference(ours, expected.data(), expected.size()));
     };
-    if constexpr (trains) each_parameter([&](const float* ours, auto& trained) { compare(ours, trained.value); });
+    if constexpr (trains) {
+      each_parameter([&](const float* ours, auto& trained) {
+        const Eigen::Map<const Eigen::ArrayXf> own(ours, trained.value.size()),
+            other(trained.value.data(), trained.value.size());
+        most = std::max(most, static_cast<double>((own - other).matrix().norm() / other.matrix().norm()));
+      });
+      each_member("mean", [&](const float* ours, auto& trained) { compare(ours, trained.mean); });
+      each_member("variance", [&](const float* ours, auto& trained) { compare(ours, trained.variance); });
+    }
     for (int i = 2; i < trainer_.executor().outputs(); ++i)
       compare(trainer_.executor().output(i).template as<const float>(), at(i - 2).gradient);
     return most;
@@ -139,11 +148,19 @@ class Both {
   }
   template <class F>
   void each_parameter(F f) {
+    each_member("", f);
+  }
+  /// The parameters, or of each the state of that name.
+  template <class F>
+  void each_member(std::string_view state, F f) {
     int position = 0, index = 0;
     for (const Member& m : plan_.graph.members) {
-      if (m.role == Role::parameter) f(trainer_.executor().member(index).template as<const float>(), at(position++));
+      if (state.empty() ? m.role == Role::parameter
+                        : m.role == Role::state && plan_.graph.path(m).ends_with(std::string(".").append(state)))
+        f(trainer_.executor().member(index).template as<const float>(), at(position++));
       ++index;
     }
+    if (position != (Model::biases ? 4 : 2)) throw Failure("mlp: a parameter lacks its " + std::string(state));
   }
 
   const Plan& plan_;
@@ -175,7 +192,8 @@ void compare(World& world, AllReduce all_reduce, const char* over, const Options
     both.by_hand();
   }
   const double apart = both.apart();
-  if (!(apart < 1e-4)) throw Failure("mlp: the two programs differ by " + text(apart) + "; one of them is wrong");
+  if (!(apart < 1e-4))
+    throw Failure("mlp: the two programs differ by " + text(1e6 * apart) + "e-6; one of them is wrong");
   std::vector<double> derived, by_hand;
   for (int round = 0; round < options.rounds; ++round) {
     derived.push_back(timed([&] { both.derived(); }) * 1e3);

@@ -7,7 +7,7 @@
 
 #include <parallel/communicator/threads.hpp>
 #include <parallel/device/cpu/device.hpp>
-#include <parallel/operation/scale.hpp>
+#include <parallel/operation/cumulative.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/executor.hpp>
 #include <parallel/run/parameters.hpp>
@@ -30,13 +30,13 @@ struct Idle : Cpu {
 
 inline constexpr int length = 64, layers = 64;
 
-/// A chain of tiny operations, x -> 2 x -> 4 x ...
+/// A chain of tiny operations, which no group takes together.
 template <int n, class X>
 constexpr auto chain(const X& x) {
   if constexpr (n == 0)
     return x;
   else
-    return chain<n - 1>(2.0 * x);
+    return chain<n - 1>(cumulative_sum<0>(x));
 }
 
 struct Straight {

@@ -123,10 +123,13 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
       for (const Axis& a : other->axes)
         if (named(axes, a.text()) == nullptr) axes.push_back(&a);
     }
-    if (asked.stage >= 0 && program->graph.stages == nullptr)
-      throw Failure("--stage " + std::to_string(asked.stage) + ": " + program->name +
-                        " has no stages, as no Layers<n / stage, Block> shares its layers out",
-                    exit_code::usage);
+    if (asked.stage >= 0 && program->graph.stages == nullptr) {  // another program of the file may have some
+      if (!refused)
+        refused = Failure("--stage " + std::to_string(asked.stage) + ": " + program->name +
+                              " has no stages, as no Layers<n / stage, Block> shares its layers out",
+                          exit_code::usage);
+      continue;
+    }
     const Axis* stages = program->graph.stages;
     for (const Mesh& mesh : seen_from(meshes_of(*program, axes, found, asked, kept), stages, asked)) try {
         const auto on_stage = [&program = *program, beside, mesh](int k) {

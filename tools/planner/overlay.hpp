@@ -162,6 +162,8 @@ inline Laid lay(const Plan& plan, const RankRecord& record) {
     if (r.step != step) {
       pass_updates(nullptr);
       if (at != planned.size()) return {where(r) + "a step ended before " + said(planned[at]), r.line};
+      if (r.step != step + 1)
+        return {where(r) + "the step behind step " + std::to_string(step) + " is missing", r.line};
       step = r.step;
       at = 0;
       updates = Updates::unknown;

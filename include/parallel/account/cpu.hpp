@@ -24,7 +24,7 @@ namespace cpu {
 /// What scratch memory is for: pieces of different purposes are in use at the same time.
 enum class Purpose : std::uint8_t { packing, scores, angles, widened, unfolded };
 
-/// How a product is cut: a tile of the right operand stays in the second cache, the left operand's rows in the third.
+/// How a product is cut: a tile of the right operand stays in the second cache, with the results that it has a part in.
 /// Extents are of equal parts of at most `most`, rounded up to whole registers.
 constexpr std::int64_t even(std::int64_t extent, std::int64_t most, std::int64_t unit) {
   const std::int64_t parts = (extent + most - 1) / most;
@@ -32,13 +32,16 @@ constexpr std::int64_t even(std::int64_t extent, std::int64_t most, std::int64_t
 }
 inline constexpr std::int64_t most_depth = 384, depth_unit = 8;
 constexpr std::int64_t most_columns(std::int64_t element) { return 768 / element; }
-constexpr std::int64_t most_rows(std::int64_t element) { return 8192 / element; }
+constexpr std::int64_t most_rows(std::int64_t element) { return 2048 / element; }
 /// Multiples of what is in registers at once, on every machine.
 constexpr std::int64_t column_unit(std::int64_t element) { return 192 / element; }
 inline constexpr std::int64_t row_unit = 8;
 
-constexpr std::int64_t packing_of(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t element) {
-  return whole(columns * depth * element, line) + rows * depth * element;
+/// How deep rows of the left operand are packed at once: so that results are complete before others take their place in
+/// the second cache; only a depth, which stays there itself, where the third one has all results.
+constexpr std::int64_t deep(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t element) {
+  constexpr std::int64_t in_third_cache = 4 << 20;
+  return m <= most_rows(element) && m * n * element <= in_third_cache ? depth : 4 * depth;
 }
 /// A side of a product, or what it is at most.
 struct Side {
@@ -53,9 +56,10 @@ struct Side {
 constexpr std::int64_t packing_of_product(Side m, Side n, Side k, std::int64_t element) {
   if (m.n == 0 || n.n == 0 || k.n == 0) return 0;
   const auto at_most = [](std::int64_t part, std::int64_t all) { return part < all ? part : all; };
-  return packing_of(at_most(m.part(most_rows(element), row_unit), m.n),
-                    at_most(n.part(most_columns(element), column_unit(element)), n.n), k.part(most_depth, depth_unit),
-                    element);
+  const std::int64_t rows = at_most(m.part(most_rows(element), row_unit), m.n),
+                     columns = at_most(n.part(most_columns(element), column_unit(element)), n.n),
+                     depth = k.part(most_depth, depth_unit);
+  return whole(columns * depth * element, line) + rows * at_most(deep(m.n, n.n, depth, element), k.n) * element;
 }
 
 /// Attention has the scores of so many queries and keys at a time, which stay in the second cache. More queries, and a

@@ -27,8 +27,8 @@ struct Happened {
 /// are several ranks.
 class Recording {
  public:
-  /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones.
-  /// Throws Failure(io) where the file cannot be written, before anything has run.
+  /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones. A
+  /// record that stands there is removed. Throws Failure(io) where the file cannot be written, before anything has run.
   Recording(const std::string& file, const Plan& plan, int rank, int steps = 20);
   /// Kept in memory, for a program that reads it itself.
   Recording(const Plan& plan, int rank, int steps);
@@ -47,7 +47,7 @@ class Recording {
   }
 
   /// Writes the file, whole. A full disk is no reason to lose a run: it is said on the standard error, and false is
-  /// returned; then there is no file, or the one that was there.
+  /// returned; then there is no file.
   bool write() const;
 
  private:
