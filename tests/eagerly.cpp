@@ -117,9 +117,10 @@ TEST_CASE("inputs that are made, in micro-batches") {
     CHECK(eager([&](std::size_t i) { return images[i]; }, [&](std::size_t i) { return labels[i]; })
               .output_scalar("loss") == handed);
     const char* const none = nullptr;
-    CHECK_THROWS_AS(eager.output_scalar(none), Misuse);
-    CHECK_THROWS_AS(eager.output<float>(none), Misuse);
-    CHECK_THROWS_AS(eager.scalar(none, 1), Misuse);
+    constexpr const char* said = "a null pointer was given as a name; give the name as text, \"mlp.up\"";
+    CHECK_THROWS_WITH_AS(eager.output_scalar(none), said, Misuse);
+    CHECK_THROWS_WITH_AS(eager.output<float>(none), said, Misuse);
+    CHECK_THROWS_WITH_AS(eager.scalar(none, 1), said, Misuse);
   });
 }
 

@@ -128,6 +128,9 @@ class Test:
             (whole[:at] + [whole[at].replace(" 1024 ", " 1020 ")] + whole[at + 1 :], 76, ["of 1020 bytes", "of 1024 bytes", "mlp.down_bias"]),
             (whole[: at + 3], 76, ["the record ends before"]),
             ([line for line in whole if not line.startswith("3 ")], 76, ["rank 1, step 4", "the step behind step 2 is missing"]),
+            ([line for line in whole if not line.startswith("1 ")], 76, ["rank 1, step 2", "the steps before it are missing"]),
+            ([line for line in whole if not line.startswith("20 ")], 76, ["rank 1 recorded 19 steps, rank 0 20"]),
+            ([], 65, ["record.1' is empty"]),
             (whole[:at] + ["1 start\n"], 65, ["line", "cut off"]),
             (["something\n"], 65, ["does not begin"]),
         ]:
@@ -430,7 +433,8 @@ constexpr auto& second = plan<Pipelined<schedules::gpipe, Step>, Mesh{{stage = 2
         odd = self.folder / "odd.cpp"
         odd.write_text(source.read_text().replace("Accumulate<4", "Accumulate<3"))
         self.plan(odd, "--mesh", "stage=2", *chunks, code=78, says=["its micro-batches go in groups of as many as there are stages; choose a multiple of the stages: stages 2, micro_batches 3, for stage=2"])
-        self.plan(self.examples / "mlp", "--stage", 1, code=2, says=["--stage 1: Training<Regression, AdamW>", "has no stages"])
+        for more in ((), ("--check", "--lock-file", f"{self.root}/examples/mlp.plan"), ("--lock",)):
+            self.plan(self.examples / "mlp", "--stage", 1, *more, code=2, says=["--stage 1: Training<Regression, AdamW>", "has no stages"])
         beside = self.folder / "beside.cpp"
         beside.write_text("".join(line for line in source.read_text().splitlines(keepends=True) if "mine" not in line) + """
 struct Small {

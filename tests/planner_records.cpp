@@ -92,7 +92,7 @@ bool update(const Plan& plan, const Recorded& r) {
   return node.operation->updates && node.phase == Phase::optimizer;
 }
 
-/// The one definition of a right run, from one that was right: every step has all events, or all but the updates, where
+/// The one definition of a right run, from one that was right: every step from the first on has all events, or all but the updates, where
 /// the program skips them if its gradients are no finite numbers.
 class Right {
  public:
@@ -106,7 +106,9 @@ class Right {
   }
   const Events& step() const { return whole_; }
   bool is(const Events& lines) const {
+    int step = 0;
     for (auto at = lines.begin(); at != lines.end();) {
+      if (at->step != ++step) return false;
       const auto next = std::find_if(at, lines.end(), [&](const Recorded& r) { return r.step != at->step; });
       if (const Events one(at, next); !same(one, whole_) && (skipped_.empty() || !same(one, skipped_))) return false;
       at = next;
@@ -131,6 +133,10 @@ class Changing {
   /// Every `each`-th event is changed.
   void run(std::size_t each) {
     judge("unchanged", [](Events&) {});
+    judge("without the first step", [](Events& e) { std::erase_if(e, [](const Recorded& r) { return r.step == 1; }); });
+    judge("a step later", [](Events& e) {
+      for (Recorded& r : e) r.step += r.step == 2 ? 1 : 0;
+    });
     const std::size_t all = record_.lines.size();
     for (std::size_t i = 0; i < all; i += each) {
       judge("skipped", i, [&](Events& e) { e.erase(at(e, i)); });
@@ -281,13 +287,14 @@ TEST_CASE("records of a pipeline's stages are right as they are, and wrong howev
   CHECK(counts.refused > 1'000);
 }
 
-TEST_CASE("another run's record is gone when a run begins") {
+TEST_CASE("a record is empty until its run has written it") {
   const planner::Scratch folder;
   const std::string file = (folder.path() / "record").string();
   const OwnedPlan plan = derive(fuse(random_fusions::Program(0).trace.graph), Mesh{random_fusions::ranks = 2}, {}, {});
   std::ofstream(file + ".0") << "parallel record 2\n";
   std::ofstream(file + ".1") << "parallel record 2\n";
   const Recording begun(file, plan, 0);
-  CHECK_FALSE(std::filesystem::exists(file + ".0"));
-  CHECK(std::filesystem::exists(file + ".1"));
+  CHECK_THROWS_WITH_AS(planner::read_record(file, 0),
+                       doctest::Contains("record.0' is empty: its run has not written it"), Failure);
+  CHECK(std::filesystem::file_size(file + ".1") > 0);
 }

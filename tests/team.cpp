@@ -115,7 +115,7 @@ TEST_CASE_TEMPLATE("products by several threads", T, float, double) {
   };
   if (product_library() == "Eigen")  // whose sums do not depend on how many rows a product has
     for (const Case& c : {Case{1, 130, 149, 120}, Case{1, 149, 130, 120}, Case{1, 16, 401, 330}, Case{1, 401, 18, 300},
-                          Case{1, 150, 49, 401}, Case{7, 60, 90, 60}, Case{2, 200, 70, 80}})
+                          Case{1, 150, 49, 401}, Case{7, 60, 90, 60}, Case{2, 200, 70, 80}, Case{1, 520, 100, 801}})
       for (const int left : {0, 1})
         for (const int right : {0, 1}) {
           const Numbers x = normal_numbers({c.batch, left ? c.k : c.m, left ? c.m : c.k}, 1),
@@ -130,16 +130,15 @@ TEST_CASE_TEMPLATE("products by several threads", T, float, double) {
 }
 TEST_CASE("what finishes a product by several threads is told each place once, by all of them") {
   cpu::Team team(3);
-  const std::vector<float> x = program::numbers<float>(500 * 400, 1), w = program::numbers<float>(400 * 500, 2);
-  std::vector<float> y(500 * 500);
+  const std::vector<float> x = program::numbers<float>(1700 * 400, 1), w = program::numbers<float>(400 * 500, 2);
+  std::vector<float> y(1700 * 500);
   struct Told {
     std::mutex mutex{};
     std::set<std::thread::id> threads{};
     std::vector<int> times{};
     std::int64_t n = 0;
   } static told;
-  for (const std::int64_t m : {std::int64_t{100}, std::int64_t{500}}) {
-    const std::int64_t n = 600 - m;
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{100, 500}, {500, 100}, {1700, 100}}) {
     told.times.assign(static_cast<std::size_t>(m * n), 0);
     told.threads.clear();
     told.n = n;

@@ -97,6 +97,20 @@ inline Failure nothing_planned(const object::Found& found, const Asked& asked, b
   return Failure("the file plans for no mesh; say --mesh with axes of:" + known, exit_code::usage);
 }
 
+/// A stage is of the programs that have some; throws where none of those that are chosen has.
+inline void refuse_stage(const object::Found& found, const Asked& asked, const Choice& choice) {
+  const object::Carried* without = nullptr;
+  for (const auto& program : found.programs) {
+    if (asked.stage < 0 || !choice.has(program->name)) continue;
+    if (program->graph.stages != nullptr) return;
+    if (without == nullptr) without = &*program;
+  }
+  if (without != nullptr)
+    throw Failure("--stage " + std::to_string(asked.stage) + ": " + without->name +
+                      " has no stages, as no Layers<n / stage, Block> shares its layers out",
+                  exit_code::usage);
+}
+
 /// Every program that is asked for on every mesh that is.
 inline std::vector<Answer> answers(const object::Found& found, const Asked& asked) {
   if (asked.threads > 1 && asked.machine.empty())
@@ -108,6 +122,7 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
   std::vector<std::string> names;
   for (const auto& program : found.programs) names.push_back(program->name);
   const Choice choice(asked.program, names);
+  refuse_stage(found, asked, choice);
   std::vector<Answer> result;
   std::optional<Failure> refused;
   bool chosen = false;
@@ -123,13 +138,7 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
       for (const Axis& a : other->axes)
         if (named(axes, a.text()) == nullptr) axes.push_back(&a);
     }
-    if (asked.stage >= 0 && program->graph.stages == nullptr) {  // another program of the file may have some
-      if (!refused)
-        refused = Failure("--stage " + std::to_string(asked.stage) + ": " + program->name +
-                              " has no stages, as no Layers<n / stage, Block> shares its layers out",
-                          exit_code::usage);
-      continue;
-    }
+    if (asked.stage >= 0 && program->graph.stages == nullptr) continue;
     const Axis* stages = program->graph.stages;
     for (const Mesh& mesh : seen_from(meshes_of(*program, axes, found, asked, kept), stages, asked)) try {
         const auto on_stage = [&program = *program, beside, mesh](int k) {

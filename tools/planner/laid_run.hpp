@@ -58,6 +58,11 @@ inline LaidRun laid_run(const std::vector<Answer>& answers, const std::string& f
         throw Failure("the record '" + run.records.back().file + "' is of another mesh", exit_code::plans_differ);
       const Laid other = lay(run.plan(run.stage(rank)), run.records.back());
       if (!other.differs.empty()) throw Failure("the run is not the plan: " + other.differs, exit_code::plans_differ);
+      const int steps = first.lines.back().step, others = run.records.back().lines.back().step;
+      if (others != steps)
+        throw Failure("the run is not the plan: rank " + std::to_string(rank) + " recorded " + std::to_string(others) +
+                          " steps, rank 0 " + std::to_string(steps),
+                      exit_code::plans_differ);
       if (other.skipped != laid.skipped)
         throw Failure("the run is not the plan: rank " + std::to_string(rank) + " skipped other steps than rank 0",
                       exit_code::plans_differ);

@@ -54,7 +54,10 @@ inline RankRecord read_record(const std::string& of, int rank) {
     ++number;
     return static_cast<bool>(std::getline(in, line));
   };
-  if (!next() || line != "parallel record 2") throw refuse("does not begin as a record does");
+  if (!next())
+    throw Failure("the record '" + file + "' is empty: its run has not written it yet, or could not",
+                  exit_code::bad_data);
+  if (line != "parallel record 2") throw refuse("does not begin as a record does");
   if (!next() || !line.starts_with("mesh ")) throw refuse("names no mesh");
   record.mesh = line.substr(5);
   if (!next() || !line.starts_with("rank ")) throw refuse("names no rank");
@@ -144,6 +147,7 @@ inline Laid lay(const Plan& plan, const RankRecord& record) {
     return "rank " + std::to_string(record.rank) + ", step " + std::to_string(r.step) + ", line " +
            std::to_string(r.line) + ": ";
   };
+  if (step != 1) return {where(record.lines.front()) + "the steps before it are missing", record.lines.front().line};
   const auto pass_updates = [&](const Recorded* next) {  // those that a skipped step lacks
     for (; at < planned.size() && plan.graph.commit >= 0; ++at) {
       if (planned[at].event != "compute") return;

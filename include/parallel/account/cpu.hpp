@@ -24,8 +24,9 @@ namespace cpu {
 /// What scratch memory is for: pieces of different purposes are in use at the same time.
 enum class Purpose : std::uint8_t { packing, scores, angles, widened, unfolded };
 
-/// How a product is cut: a tile of the right operand stays in the second cache, with the results that it has a part in.
-/// Extents are of equal parts of at most `most`, rounded up to whole registers.
+/// How a product is cut: a tile of the right operand stays in the second cache, and rows are so few that their results
+/// are added to again before much else has passed it. Extents are of equal parts of at most `most`, rounded up to whole
+/// registers.
 constexpr std::int64_t even(std::int64_t extent, std::int64_t most, std::int64_t unit) {
   const std::int64_t parts = (extent + most - 1) / most;
   return parts == 0 ? 0 : whole((extent + parts - 1) / parts, unit);
@@ -37,9 +38,9 @@ constexpr std::int64_t most_rows(std::int64_t element) { return 2048 / element; 
 constexpr std::int64_t column_unit(std::int64_t element) { return 192 / element; }
 inline constexpr std::int64_t row_unit = 8;
 
-/// How deep rows of the left operand are packed at once: so that results are complete before others take their place in
-/// the second cache; only a depth, which stays there itself, where the third one has all results.
-constexpr std::int64_t deep(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t element) {
+/// How deep rows of the left operand are packed at once: several depths, so that results are added to again soon; but
+/// one, which stays in the second cache itself, where rows are few and the third cache has all results.
+constexpr std::int64_t packed_depth(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t element) {
   constexpr std::int64_t in_third_cache = 4 << 20;
   return m <= most_rows(element) && m * n * element <= in_third_cache ? depth : 4 * depth;
 }
@@ -59,7 +60,7 @@ constexpr std::int64_t packing_of_product(Side m, Side n, Side k, std::int64_t e
   const std::int64_t rows = at_most(m.part(most_rows(element), row_unit), m.n),
                      columns = at_most(n.part(most_columns(element), column_unit(element)), n.n),
                      depth = k.part(most_depth, depth_unit);
-  return whole(columns * depth * element, line) + rows * at_most(deep(m.n, n.n, depth, element), k.n) * element;
+  return whole(columns * depth * element, line) + rows * at_most(packed_depth(m.n, n.n, depth, element), k.n) * element;
 }
 
 /// Attention has the scores of so many queries and keys at a time, which stay in the second cache. More queries, and a

@@ -27,8 +27,8 @@ struct Happened {
 /// are several ranks.
 class Recording {
  public:
-  /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones. A
-  /// record that stands there is removed. Throws Failure(io) where the file cannot be written, before anything has run.
+  /// `file` empty: nothing is recorded. The plan must outlive it. `steps`: how many are recorded, the first ones.
+  /// The file is empty until it is written. Throws Failure(io) where it cannot be, before anything has run.
   Recording(const std::string& file, const Plan& plan, int rank, int steps = 20);
   /// Kept in memory, for a program that reads it itself.
   Recording(const Plan& plan, int rank, int steps);
@@ -47,7 +47,7 @@ class Recording {
   }
 
   /// Writes the file, whole. A full disk is no reason to lose a run: it is said on the standard error, and false is
-  /// returned; then there is no file.
+  /// returned; then the file is empty.
   bool write() const;
 
  private:

@@ -24,10 +24,7 @@ PARALLEL_INLINE Recording::Recording(const std::string& file, const Plan& plan, 
     throw Failure("the record '" + file + "' is a folder; name a file in it, to which each rank adds its number",
                   exit_code::io);
   file_ = file + "." + std::to_string(rank);
-  const NewFile trial(file_, called());
-  std::error_code none;  // another run's record must not stand beside those of this one's other ranks
-  if (std::filesystem::symlink_status(file_, none).type() == std::filesystem::file_type::regular)
-    std::filesystem::remove(file_, none);
+  NewFile(file_, called()).put_in_place();  // so that no other run's record stands beside those of this one's ranks
 }
 PARALLEL_INLINE Recording::Recording(const Plan& plan, int rank, int steps) : plan_(plan), rank_(rank), steps_(steps) {
   std::size_t events = 1;
