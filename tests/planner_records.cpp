@@ -92,8 +92,8 @@ bool update(const Plan& plan, const Recorded& r) {
   return node.operation->updates && node.phase == Phase::optimizer;
 }
 
-/// The one definition of a right run, from one that was right: every step from the first on has all events, or all but the updates, where
-/// the program skips them if its gradients are no finite numbers.
+/// The one definition of a right run, from one that was right: every step from the first on has all events, or all but
+/// the updates, where the program skips them if its gradients are no finite numbers.
 class Right {
  public:
   Right(const Plan& plan, const RankRecord& record) {
