@@ -188,6 +188,7 @@ class Test:
         self.plan(program, "--mesh", "data=1000000000", code=78, says=["1000000000"])
         self.plan(program, "--mesh", "data=65536,tensor=65536", code=78, says=["more than"])
         self.plan(program, "--machine", "none such", code=78, says=["none such"])
+        self.plan(program, "--machine", "a100", "--advise", 4, "--stage", 1, code=2, says=["--advise prices all stages; leave --stage away"])
         self.plan(program, "--machine", "a100", "--threads", "2", code=78, says=["no rates of a multiple of so many busy cores"])
         self.plan(program, "--threads", "2", code=2, says=["--threads changes prices alone", "--machine"])
         self.plan(program, "--machine", "a100", "--threads", "0", code=2, says=["--threads"])

@@ -3,7 +3,8 @@
 //
 //   mlp [--rounds N]                  ranks are threads
 //   mpirun -n 2 mlp --mpi [...]       ranks are processes
-//   mlp --once derived|by-hand        one small step with AdamW on one rank, for callgrind --toggle-collect=measured_step
+//   mlp --once derived|by-hand        one small step with AdamW on one rank, for callgrind
+//                                     --toggle-collect=measured_step
 //
 // Both are run by turns, on the same numbers; that both give the same gradients and parameters is checked first.
 #include <parallel/communicator/threads.hpp>

@@ -30,7 +30,7 @@ struct Idle : Cpu {
 
 inline constexpr int length = 64, layers = 64;
 
-/// A chain of tiny operations, which no group takes together.
+/// A chain of tiny operations, which are not fused.
 template <int n, class X>
 constexpr auto chain(const X& x) {
   if constexpr (n == 0)

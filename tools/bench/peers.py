@@ -15,10 +15,13 @@ MKL_AS_ON_INTEL = Path(__file__).resolve().parents[2] / "build/bench/tools/bench
 def fast(jemalloc=False, mkl=True):
     """The environment in which PyTorch is fastest: pages that were touched stay, large ones are huge, as the programs by hand ask of malloc; and its MKL has its best kernels on
     every processor."""
-    malloc = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296"}
-    if jemalloc and JEMALLOC:
-        malloc = {"MALLOC_CONF": "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1"}
-    loaded = [*([JEMALLOC] if "MALLOC_CONF" in malloc else []), *([MKL_AS_ON_INTEL] if mkl and MKL_AS_ON_INTEL.exists() and not intel() else [])]
+    loaded = [JEMALLOC] if jemalloc and JEMALLOC else []
+    malloc = ({"MALLOC_CONF": "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1"} if loaded else
+              {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296"})
+    if mkl and not intel():
+        if not MKL_AS_ON_INTEL.exists():
+            raise Failed(f"{MKL_AS_ON_INTEL.name} is not there, without which PyTorch is slower than it can be; run it through tools/bench/run, which builds")
+        loaded.append(MKL_AS_ON_INTEL)
     return malloc | {"LD_PRELOAD": ":".join(map(str, loaded))}
 
 

@@ -62,6 +62,8 @@ inline void refuse_combinations(const CLI::App& app) {
   }
   if (app.count("--advise") > 0 && app.count("--mesh") > 0)
     throw CLI::ValidationError("--advise tries every mesh; leave --mesh away");
+  if (app.count("--advise") > 0 && app.count("--stage") > 0)
+    throw CLI::ValidationError("--advise prices all stages; leave --stage away");
   if (app.count("--memory") > 0 && app.count("--advise") == 0 && app.count("--why-memory") == 0)
     throw CLI::ValidationError("--memory needs --advise or --why-memory");
   if (app.count("--times") > 0 && given != "--run") throw CLI::ValidationError("--times needs --run alone");
