@@ -24,26 +24,22 @@ namespace cpu {
 /// What scratch memory is for: pieces of different purposes are in use at the same time.
 enum class Purpose : std::uint8_t { packing, scores, angles, widened, unfolded };
 
-/// How a product is cut: a tile of the right operand stays in the second cache, and rows are so few that their results
-/// are added to again before much else has passed it. Extents are of equal parts of at most `most`, rounded up to whole
-/// registers.
+/// How a product is cut. A panel of the right operand, as wide as the registers and as deep as a tile, stays in the
+/// first cache, a tile of it in the second one, and rows are so few that their results are added to again before much
+/// else has passed the second cache. Extents are of equal parts of at most `most`, rounded up to whole registers.
 constexpr std::int64_t even(std::int64_t extent, std::int64_t most, std::int64_t unit) {
   const std::int64_t parts = (extent + most - 1) / most;
   return parts == 0 ? 0 : whole((extent + parts - 1) / parts, unit);
 }
-inline constexpr std::int64_t most_depth = 384, depth_unit = 8;
+inline constexpr std::int64_t most_depth = 192, depth_unit = 8;
 constexpr std::int64_t most_columns(std::int64_t element) { return 768 / element; }
 constexpr std::int64_t most_rows(std::int64_t element) { return 2048 / element; }
 /// Multiples of what is in registers at once, on every machine.
 constexpr std::int64_t column_unit(std::int64_t element) { return 192 / element; }
 inline constexpr std::int64_t row_unit = 8;
 
-/// How deep rows of the left operand are packed at once: several depths, so that results are added to again soon; but
-/// one, which stays in the second cache itself, where rows are few and the third cache has all results.
-constexpr std::int64_t packed_depth(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t element) {
-  constexpr std::int64_t in_third_cache = 4 << 20;
-  return m <= most_rows(element) && m * n * element <= in_third_cache ? depth : 4 * depth;
-}
+/// How deep rows of the left operand are packed at once: several depths, so that results are added to again soon.
+constexpr std::int64_t packed_depth(std::int64_t depth) { return 4 * depth; }
 /// A side of a product, or what it is at most.
 struct Side {
   std::int64_t n = 0;
@@ -60,18 +56,18 @@ constexpr std::int64_t packing_of_product(Side m, Side n, Side k, std::int64_t e
   const std::int64_t rows = at_most(m.part(most_rows(element), row_unit), m.n),
                      columns = at_most(n.part(most_columns(element), column_unit(element)), n.n),
                      depth = k.part(most_depth, depth_unit);
-  return whole(columns * depth * element, line) + rows * at_most(packed_depth(m.n, n.n, depth, element), k.n) * element;
+  return whole(columns * depth * element, line) + rows * at_most(packed_depth(depth), k.n) * element;
 }
 
 /// Attention has the scores of so many queries and keys at a time, which stay in the second cache. More queries, and a
 /// head's keys are packed less often; fewer, and a causal one computes less that nobody sees.
-inline constexpr std::int64_t most_keys = most_depth, most_queries = 128;
+inline constexpr std::int64_t most_keys = 384, most_queries = 128;
 constexpr std::int64_t keys_at_once(std::int64_t keys) { return keys < most_keys ? keys : most_keys; }
 constexpr std::int64_t queries_at_once(std::int64_t keys) { return keys < 4096 ? most_queries / 2 : most_queries; }
 /// Elements of a row of scores: whole cache lines, so that each begins at one.
 constexpr std::int64_t room_of_scores(std::int64_t keys) { return whole(keys, 16); }
 /// A convolution unfolds so many elements of windows, at so many places, at a time.
-inline constexpr std::int64_t most_unfolded = most_depth, most_places = 768;
+inline constexpr std::int64_t most_unfolded = 384, most_places = 768;
 /// Elements that a tensor of bf16 or f16 takes as float: whole cache lines.
 constexpr std::int64_t room_of_widened(std::int64_t elements) { return whole(elements, 16); }
 

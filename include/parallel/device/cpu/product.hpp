@@ -4,8 +4,9 @@
 // with a vocabulary of 50257 then runs at 62 % of the FMA peak, here at 79 % (256 x 50257 x 768, one core of Zen 4);
 // ordinary shapes are alike or better by some per cent. Rows are few at once, and several depths of them are packed, so
 // that results are added to again soon: beside a program that fills the third cache, 2048 x 1536 x 384 take 0.88 of the
-// time that they took by 2048 rows at once (Zen 5).
+// time that they took by 2048 rows at once (Zen 5). What is packed next is fetched while the kernel multiplies.
 #pragma once
+#include <parallel/device/cpu/ahead.hpp>
 #include <parallel/device/cpu/product_elsewhere.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 
@@ -36,7 +37,7 @@ struct Tiles {
   Index depth, packed_depth, columns, rows;
   Tiles(Index m, Index n, Index k)
       : depth(account::cpu::even(k, account::cpu::most_depth, account::cpu::depth_unit)),
-        packed_depth(account::cpu::packed_depth(m, n, depth, sizeof(T))),
+        packed_depth(account::cpu::packed_depth(depth)),
         columns(account::cpu::even(n, account::cpu::most_columns(sizeof(T)), Traits::mr)),
         rows(account::cpu::even(m, account::cpu::most_rows(sizeof(T)), Traits::nr)) {
     static_assert(
@@ -45,28 +46,48 @@ struct Tiles {
   }
 };
 
-/// Fetches what the next tile of the right operand is packed from, some rows of memory at a time, while the present one
-/// is multiplied: the memory has its latency then, and the packing finds it in the second cache.
+/// What Eigen's kernel adds its sums to. The first sums of a result are added to zero, whatever stands there, so nothing
+/// is set before; and whenever the kernel begins a few columns of results, some of what comes next is fetched.
 template <class T>
-class Ahead {
- public:
-  /// The next tile begins at row l and column j of the operand; `pieces` calls of fetch() bring all of it.
-  Ahead(const Matrix<const T>& right, Index l, Index j, Index depth, Index columns, Index pieces)
-      : next_(right.data + (right.transposed ? j * right.stride + l : l * right.stride + j)),
-        stride_(right.stride),
-        runs_(depth <= 0 || columns <= 0 ? 0
-              : right.transposed         ? columns
-                                         : depth),
-        run_(right.transposed ? depth : columns),
-        each_((runs_ + pieces - 1) / pieces) {}
-  void fetch() {
-    for (Index i = std::min(each_, runs_); i > 0; --i, --runs_, next_ += stride_)
-      for (Index e = 0; e < run_; e += 64 / static_cast<Index>(sizeof(T))) __builtin_prefetch(next_ + e, 0, 2);
-  }
+struct Results {
+  struct Sum {
+    T* to;
+    bool first;
+    EIGEN_ALWAYS_INLINE void operator+=(T x) const { *to = (first ? T{0} : *to) + x; }
+  };
+  struct LinearMapper {
+    T* to;
+    bool first;
+    Ahead* ahead;
+    EIGEN_ALWAYS_INLINE void prefetch(Index i) const {
+      Eigen::internal::prefetch(to + i);
+      ahead->fetch();
+    }
+    template <class Packet>
+    EIGEN_ALWAYS_INLINE Packet loadPacket(Index i) const {
+      return first ? Eigen::internal::pset1<Packet>(T{0}) : Eigen::internal::ploadu<Packet>(to + i);
+    }
+    template <class Packet>
+    EIGEN_ALWAYS_INLINE void storePacket(Index i, const Packet& p) const {
+      Eigen::internal::pstoreu(to + i, p);
+    }
+  };
+  T* to;
+  Index stride;
+  bool first;
+  Ahead* ahead;
 
- private:
-  const T* next_;
-  Index stride_, runs_, run_, each_;
+  EIGEN_ALWAYS_INLINE T* at(Index i, Index j) const { return to + i + j * stride; }
+  EIGEN_ALWAYS_INLINE LinearMapper getLinearMapper(Index i, Index j) const { return {at(i, j), first, ahead}; }
+  EIGEN_ALWAYS_INLINE Sum operator()(Index i, Index j) const { return {at(i, j), first}; }
+  template <class Packet>
+  EIGEN_ALWAYS_INLINE Packet gatherPacket(Index i, Index j) const {
+    return first ? Eigen::internal::pset1<Packet>(T{0}) : Eigen::internal::pgather<T, Packet>(at(i, j), stride);
+  }
+  template <class Packet>
+  EIGEN_ALWAYS_INLINE void scatterPacket(Index i, Index j, const Packet& p) const {
+    Eigen::internal::pscatter<T, Packet>(at(i, j), p, stride);
+  }
 };
 
 /// out[m, n] = factor * left[m, k] * right[k, n]. Eigen's kernel takes matrices by columns, hence all is transposed:
@@ -78,52 +99,57 @@ void multiply_packed(const Tiles<T>& tiles, Index m, Index n, Index k, T factor,
   using Traits = gebp_traits<T, T>;
   using Left = const_blas_data_mapper<T, Index, left_order>;
   using Right = const_blas_data_mapper<T, Index, right_order>;
-  using Out = blas_data_mapper<T, Index, Eigen::ColMajor, Eigen::Unaligned, 1>;
   gemm_pack_lhs<T, Index, Right, Traits::mr, Traits::LhsProgress, typename Traits::LhsPacket4Packing, right_order>
       pack_right;
-  gemm_pack_rhs<T, Index, Left, Traits::nr, left_order> pack_left;
-  gebp_kernel<T, T, Index, Out, Traits::mr, Traits::nr, false, false> multiply_tile;
+  gemm_pack_rhs<T, Index, Left, Traits::nr, left_order, false, true> pack_left;
+  gebp_kernel<T, T, Index, Results<T>, Traits::mr, Traits::nr, false, false> multiply_tile;
 
   const Left from_left(left.data, left.stride);
   const Right from_right(right.data, right.stride);
-  const Out to(out.data, out.stride);
   const Index line = 64 / static_cast<Index>(sizeof(T)),
               room = (std::min(tiles.columns, n) * tiles.depth + line - 1) / line * line,
               all = room + std::min(tiles.rows, m) * std::min(tiles.packed_depth, k);
   T* const right_tile = scratch<Purpose::packing, T>(static_cast<std::size_t>(all));
   T* const left_rows = right_tile + room;
+  // A transposed one is read across its rows: of few rows, lines stay in the first cache until they are used up.
+  const Index at_once = left.transposed ? 16 : tiles.depth;
+  const auto rows_at = [&](Index i) { return std::min(tiles.rows, m - i); };
+  const auto columns_at = [&](Index j) { return std::min(tiles.columns, n - j); };
   const auto depth_at = [&](Index l) { return std::min(tiles.depth, k - l); };
 
   for (Index i = 0; i < m; i += tiles.rows) {
-    const Index rows = std::min(tiles.rows, m - i);
+    const Index rows = rows_at(i);
     for (Index from = 0; from < k; from += tiles.packed_depth) {
       const Index end = std::min(from + tiles.packed_depth, k);
       const auto packed = [&](Index l) { return left_rows + rows * (l - from); };
-      for (Index l = from; l < end; l += tiles.depth)
-        pack_left(packed(l), from_left.getSubMapper(l, i), depth_at(l), rows);
       for (Index j = 0; j < n; j += tiles.columns) {
-        const Index columns = std::min(tiles.columns, n - j);
-        if (from == 0 && !add)
-          for (Index row = i; row < i + rows; ++row) set(out.data + row * out.stride + j, columns, T{0});
+        const Index columns = columns_at(j);
         for (Index l = from; l < end; l += tiles.depth) {
           const Index depth = depth_at(l);
+          if (j == 0)
+            for (Index d = 0; d < depth; d += at_once)
+              pack_left(packed(l), from_left.getSubMapper(l + d, i), std::min(at_once, depth - d), rows, depth, d);
           pack_right(right_tile, from_right.getSubMapper(j, l), depth, columns);
-          const bool finishes = l + depth == k && finish;
-          constexpr Index strip = 4 * Traits::nr;
-          const Index most = finishes ? 32 * Traits::nr : rows;  // few enough rows that they are still in the cache
-          Index next_l = l + depth, next_j = j;
-          if (next_l == end) next_j = j + columns == n ? 0 : j + columns;
-          if (next_j > j) next_l = from;
-          Ahead<T> ahead(right, next_l, next_j, depth_at(next_l), std::min(tiles.columns, n - next_j),
-                         (rows + strip - 1) / strip);
-          for (Index row = 0; row < rows; row += most) {
-            const Index some = std::min(most, rows - row);
-            for (Index r = row; r < row + some; r += strip) {
-              ahead.fetch();
-              multiply_tile(to.getSubMapper(j, i + r), right_tile, packed(l) + r * depth, columns, depth,
-                            std::min(strip, row + some - r), factor);
-            }
-            if (finishes) finish({i + row, j, some, columns, out.stride});
+          Ahead ahead;
+          const auto next = [&](Index next_i, Index next_j, Index next_l) {
+            ahead.add(right, next_l, next_j, depth_at(next_l), columns_at(next_j));
+            if (next_j == 0) ahead.add(left, next_i, next_l, rows_at(next_i), depth_at(next_l));
+          };
+          if (l + depth < end)
+            next(i, j, l + depth);
+          else if (j + columns < n)
+            next(i, j + columns, from);
+          else if (end < k)
+            next(i, 0, end);
+          else if (i + rows < m)
+            next(i + rows, 0, 0);
+          ahead.in_calls(rows * ((columns + Traits::mr - 1) / Traits::mr));
+          constexpr Index strip = 32 * Traits::nr;  // few enough rows that what is finished is still in the cache
+          for (Index row = 0; row < rows; row += strip) {
+            const Index some = std::min(strip, rows - row);
+            multiply_tile({out.data + (i + row) * out.stride + j, out.stride, l == 0 && !add, &ahead}, right_tile,
+                          packed(l) + row * depth, columns, depth, some, factor);
+            if (finish && l + depth == k) finish({i + row, j, some, columns, out.stride});
           }
         }
       }
