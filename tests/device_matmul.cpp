@@ -7,6 +7,9 @@
 #include <parallel/operation/add.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/matmul.hpp>
+#ifndef PARALLEL_TEST_CUDA
+#include <parallel/device/cpu/product.hpp>
+#endif
 
 #include "device.hpp"
 
