@@ -1,14 +1,16 @@
 // One matrix product: Eigen's packing and its inner kernel, inside loops and memory of our own, or another library's.
 //
-// Eigen's own loops ask for new memory at every product and pack a whole wide matrix before they use it: the product
-// with a vocabulary of 50257 then runs at 62 % of the FMA peak, here at 79 % (256 x 50257 x 768, one core of Zen 4);
-// ordinary shapes are alike or better by some per cent. Rows are few at once, and several depths of them are packed, so
-// that results are added to again soon: beside a program that fills the third cache, 2048 x 1536 x 384 take 0.88 of the
-// time that they took by 2048 rows at once (Zen 5). What is packed next is fetched while the kernel multiplies.
+// Eigen's own loops ask for new memory at every product and pack a whole wide matrix before they use it. Here rows are
+// few at once, and several depths of them are packed, so that results are added to again soon, and what is packed next
+// is fetched while the kernel multiplies. 256 x 50257 x 768 ran at 62 % of the FMA peak by Eigen's loops and at 79 %
+// here (one core of Zen 4, with depths of 384 and before it was fetched from within the kernel), now at 86 % (Zen 5).
 #pragma once
 #include <parallel/device/cpu/ahead.hpp>
 #include <parallel/device/cpu/product_elsewhere.hpp>
 #include <parallel/device/cpu/scratch.hpp>
+#if EIGEN_VERSION_AT_LEAST(3, 4, 90)  // whose kernels for AVX-512 write past the Results below
+#error "parallel: products on a CPU are made with the inner kernel of Eigen 3.4; this Eigen is newer"
+#endif
 
 namespace parallel::internals::cpu {
 
@@ -111,7 +113,8 @@ void multiply_packed(const Tiles<T>& tiles, Index m, Index n, Index k, T factor,
               all = room + std::min(tiles.rows, m) * std::min(tiles.packed_depth, k);
   T* const right_tile = scratch<Purpose::packing, T>(static_cast<std::size_t>(all));
   T* const left_rows = right_tile + room;
-  // A transposed one is read across its rows: of few rows, lines stay in the first cache until they are used up.
+  // A transposed one is read across its rows, four numbers of each: of 16 rows, the lines are still in the first cache
+  // for the next four.
   const Index at_once = left.transposed ? 16 : tiles.depth;
   const auto rows_at = [&](Index i) { return std::min(tiles.rows, m - i); };
   const auto columns_at = [&](Index j) { return std::min(tiles.columns, n - j); };
@@ -143,7 +146,7 @@ void multiply_packed(const Tiles<T>& tiles, Index m, Index n, Index k, T factor,
             next(i, 0, end);
           else if (i + rows < m)
             next(i + rows, 0, 0);
-          ahead.in_calls(rows * ((columns + Traits::mr - 1) / Traits::mr));
+          ahead.in_calls(rows * std::max<Index>(1, columns / Traits::mr));
           constexpr Index strip = 32 * Traits::nr;  // few enough rows that what is finished is still in the cache
           for (Index row = 0; row < rows; row += strip) {
             const Index some = std::min(strip, rows - row);
