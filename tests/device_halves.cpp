@@ -93,6 +93,15 @@ TEST_CASE_TEMPLATE("functions of elements in bf16 and f16", T, bfloat16, float16
     });
     compare<T>(operation::relu_derivative, 0, [&](auto& run) { run.operand(x).operand(g).result(sizes); });
     compare<T>(operation::accumulate, 0, [&](auto& run) { run.operand(x).operand(g).result_in_place(0); });
+    Box behind = all_of(sizes);
+    behind.offset[0] = 1;
+    behind.size[0] = sizes[0] - 1;
+    compare<T>(operation::accumulate_slice, 0, [&](auto& run) {
+      run.operand(x).operand(part_of(g, behind)).result_in_place(0).ints({0, 1, sizes[0]});
+    });
+    const Numbers rows = whole_numbers({sizes[0]}, 6, static_cast<int>(sizes[0]));
+    compare<T>(operation::accumulate_rows, 0,
+               [&](auto& run) { run.operand(x).integers(rows).operand(g).result_in_place(0); });
     compare<T>(operation::where, 0, [&](auto& run) { run.integers(mask).operand(x).operand(row).result(sizes); });
     compare<T>(operation::masked, 0, [&](auto& run) { run.integers(mask).operand(x).result(sizes).ints({1}); });
     // the hardware's exponential and quotient may round to the neighbour

@@ -50,9 +50,15 @@ TEST_CASE_TEMPLATE("slices, and their conjugate: padding", T, float, double, int
           const Numbers x = whole_numbers(sizes, 1, 250), part = part_of(x, box);
           const Ints ints{static_cast<std::int64_t>(d), begin, end};
           check_near(Run<T>().operand(x).result(box.size).ints(ints).run(operation::slice), part, 0);
-          if constexpr (!std::is_same_v<T, int>)
-            check_near(Run<T>().operand(part).result(sizes).ints(ints).run(operation::pad),
-                       defined(sizes, [&](const Sizes& i) { return i[d] >= begin && i[d] < end ? x(i) : 0; }), 0);
+          if constexpr (!std::is_same_v<T, int>) {
+            const Numbers padded =
+                defined(sizes, [&](const Sizes& i) { return i[d] >= begin && i[d] < end ? x(i) : 0; });
+            check_near(Run<T>().operand(part).result(sizes).ints(ints).run(operation::pad), padded, 0);
+            const Numbers sum = whole_numbers(sizes, 2, 6);
+            check_near(
+                Run<T>().operand(sum).operand(part).result_in_place(0).ints(ints).run(operation::accumulate_slice),
+                defined(sizes, [&](const Sizes& i) { return sum(i) + padded(i); }), 0);
+          }
         }
 }
 TEST_CASE_TEMPLATE("concatenation undoes slices; copies", T, float, double, int OR_HALF) {

@@ -406,12 +406,22 @@ TEST_CASE_TEMPLATE("embeddings and their gradients, of few rows that occur often
         each_index(g.sizes, [&](const Sizes& i) {
           if (own(i[0])) sums({row(i[0]) - part.offset[0], i[1]}) += g(i);
         });
+        const Numbers derivative = Run<T>()
+                                       .integers(index)
+                                       .operand(g)
+                                       .template result<S>(table.sizes, part)
+                                       .run(operation::embedding_derivative);
+        check_near(derivative, sums, 20 * tolerance<S>);
+        // to another sum, in its place, and no bit otherwise than by their sum
+        const Numbers before = some<S>(table.sizes, 4);
+        const Numbers apart = Run<S>().operand(before, part).operand(derivative).result(part.size).run(operation::add);
         check_near(Run<T>()
+                       .template operand<S>(before, part)
                        .integers(index)
                        .operand(g)
-                       .template result<S>(table.sizes, part)
-                       .run(operation::embedding_derivative),
-                   sums, 20 * tolerance<S>);
+                       .result_in_place(0)
+                       .run(operation::accumulate_rows),
+                   apart, 0);
       }
     }
   }

@@ -1,4 +1,4 @@
-// Random programs with linear layers, biases that are computed, slices that are put together: what is fused has an
+// Random programs with linear layers, biases that are computed, slices that are put together, rows that are looked up: what is fused has an
 // order in which everything is made before it is read, and computes what the operations compute alone.
 #include "random_fusions.hpp"
 
@@ -27,7 +27,7 @@ bool made_before_read(const Graph& g) {
 }  // namespace
 
 TEST_CASE("random programs compute fused what they compute without") {
-  int sums = 0, concatenations = 0, by_element = 0, compared = 0;
+  int sums = 0, concatenations = 0, rows = 0, slices = 0, by_element = 0, compared = 0;
   for (unsigned seed = 0; seed < 800; ++seed) {
     INFO("seed " << seed);
     const Program program(seed);
@@ -37,6 +37,8 @@ TEST_CASE("random programs compute fused what they compute without") {
       const Node& node = fused.nodes[n];
       sums += node.then >= 0 && fused.nodes[node.then].operation == &operation::sum_to;
       by_element += node.then >= 0 && node.operation->element_by_element != 0;
+      rows += node.operation == &operation::accumulate_rows;
+      slices += node.operation == &operation::accumulate_slice;
       concatenations += node.operation == &operation::concatenate && node.phase == Phase::backward;
     }
     if (seed % 8 != 0) continue;
@@ -46,6 +48,7 @@ TEST_CASE("random programs compute fused what they compute without") {
         return program::outputs(*plan, [&](auto& executor, auto&) {
           for (std::size_t i = 0; i < program.inputs.size(); ++i)
             executor.input(static_cast<int>(i), program::numbers<double>(program.elements(i), i + 1));
+          executor.input(static_cast<int>(program.inputs.size()), std::vector<int>{3, 0, 3, 7, 1, 3, 0, 5});
         });
       };
       const std::vector<Array> whole = run(fused), apart = run(program.trace.graph);
@@ -60,5 +63,7 @@ TEST_CASE("random programs compute fused what they compute without") {
   CHECK(sums > 400);
   CHECK(by_element > 5000);
   CHECK(concatenations > 200);
+  CHECK(rows > 100);
+  CHECK(slices > 100);
   CHECK(compared > 500);
 }

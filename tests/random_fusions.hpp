@@ -1,5 +1,5 @@
-// Random programs with linear layers, biases that are computed, slices that are put together, gates and what else goes
-// element by element, and their gradients.
+// Random programs with linear layers, biases that are computed, slices that are put together, rows that are looked up,
+// gates and what else goes element by element, and their gradients.
 #pragma once
 #include <random>
 
@@ -18,9 +18,17 @@ struct Program {
   std::mt19937_64 engine;
   Trace trace{};
   std::vector<int> inputs{}, values{};
+  int index = -1;  ///< of rows; the input behind the others
 
   explicit Program(unsigned seed) : engine(seed) {
     for (int i = 0; i < 8; ++i) declare(i < 3 ? 2 : i == 3 ? 3 : 1 + pick(3));
+    Member rows;
+    rows.role = Role::input;
+    rows.type = {DType::i32, {}};
+    rows.type.layout.dims.push_back(Dim(extent));
+    if (pick(3) == 0) rows.type.layout = rows.type.layout.with(&ranks, split(0));
+    rows.path = trace.graph.name({}, {"index"});
+    index = trace.declare(operation::input, rows, Kind::data, false);
     for (int i = 0; i < 22; ++i) keep(grown());
     int loss = -1;
     for (int i = 0; i < 3; ++i) {
@@ -80,6 +88,7 @@ struct Program {
   int product(int x, int w) { return apply(operation::matmul, {x, w}, {1, 0, 0, 0}); }
   int sum(int x, int y) { return apply(operation::add, {x, y}); }
   int scaled(int x, double by) { return apply(operation::scale, {x}, {}, by); }  // numbers stay of one size
+  int rows_of(int table) { return apply(operation::embedding, {index, table}); }
   int part(int x, int dim, int begin, int end) { return apply(operation::slice, {x}, {dim, begin, end}); }
 
   /// A product of three dimensions; what is added to it, as a bias is, may be a linear layer itself, which is computed
@@ -95,7 +104,7 @@ struct Program {
   }
   int grown() {
     const int x = any(2), y = any(2), bias = any(1);
-    switch (pick(17)) {
+    switch (pick(21)) {
       case 0:
       case 1: return scaled(sum(product(x, y), bias), 0.4);
       case 2: return scaled(sum(product(x, y), product(bias, any(2))), 0.2);
@@ -119,6 +128,15 @@ struct Program {
       case 15:
         return apply(operation::tanh,
                      {apply(operation::subtract, {scaled(apply(operation::multiply, {x, bias}), 0.3), y})});
+      case 16: return scaled(sum(rows_of(y), product(x, y)), 0.4);  // a table that is a head's weight
+      case 17: return scaled(sum(product(rows_of(x), y), rows_of(x)), 0.3);
+      case 18:  // two tables, which a sum gives the same gradient
+        return scaled(sum(apply(operation::multiply, {rows_of(x), rows_of(y)}), sum(x, y)), 0.3);
+      case 19:  // a slice that leaves the rest of its gradient to others
+        return sum(
+            scaled(apply(operation::concatenate, {apply(operation::gelu, {part(x, 1, 3, 8)}), part(y, 1, 0, 3)}, {1}),
+                   0.5),
+            scaled(x, 0.5));
       default:
         return apply(operation::sigmoid, {apply(operation::sigmoid, {apply(operation::gelu_erf, {sum(bias, x)})})});
     }

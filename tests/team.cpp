@@ -194,6 +194,28 @@ TEST_CASE_TEMPLATE("what goes element by element, by several threads", T, float,
     for (const Sizes& second : {sizes, Sizes{333}, Sizes{41, 1}, Sizes{3, 1, 1}})
       check_threads<T>(*o, [&] { return made(&second); });
 }
+TEST_CASE_TEMPLATE("what is added to a part of a sum, by several threads", T, float, double) {
+  for (const std::int64_t many : {300, 9000}) {
+    const Sizes table{300, 333};  // of as many rows, too, as are added
+    check_threads<T>(operation::accumulate_rows, [&] {
+      Run<T> run;
+      run.operand(normal_numbers(table, 1)).integers(whole_numbers({many}, 2, 301));
+      run.operand(normal_numbers({many, 333}, 3)).result_in_place(0);
+      return run;
+    });
+  }
+  const Sizes sizes{4096, 3, 200};
+  for (const Sizes& of : {Sizes{4096, 3, 200}, Sizes{4096, 1, 200}, Sizes{4096, 3, 171}, Sizes{3600, 3, 200}}) {
+    const std::int64_t dim = of[0] < 4096 ? 0 : of[1] < 3 ? 1 : 2;
+    check_threads<T>(operation::accumulate_slice, [&] {
+      const std::int64_t size = of[static_cast<std::size_t>(dim)], all = sizes[static_cast<std::size_t>(dim)];
+      Run<T> run;
+      run.operand(normal_numbers(sizes, 1)).operand(normal_numbers(of, 2)).result_in_place(0);
+      run.ints({dim, all - size, all});
+      return run;
+    });
+  }
+}
 TEST_CASE_TEMPLATE("what is written at a place of a memory stays one thread's", T, float, double) {
   const Sizes sizes{2, 300, 40}, own{2, 30, 40};
   for (const std::int64_t position : {0, 17, 290})

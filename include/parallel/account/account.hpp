@@ -31,10 +31,10 @@ struct Extents {
 
 /// Bytes that kernels work in. A device may keep several pieces apart; each grows to the most that a call needs of it.
 struct Scratch {
-  std::int64_t pieces[5]{};
+  std::int64_t pieces[6]{};
 
   constexpr void grow(const Scratch& other) {
-    for (int p = 0; p < 5; ++p) pieces[p] = other.pieces[p] > pieces[p] ? other.pieces[p] : pieces[p];
+    for (int p = 0; p < 6; ++p) pieces[p] = other.pieces[p] > pieces[p] ? other.pieces[p] : pieces[p];
   }
   constexpr std::int64_t bytes() const {
     std::int64_t all = 0;

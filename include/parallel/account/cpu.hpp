@@ -1,9 +1,10 @@
 // What the CPU takes beside the tensors of a plan: large blocks come in huge pages, and products, convolutions,
-// attention, bf16 and f16 work in memory of their own.
+// attention, gradients of embeddings, bf16 and f16 work in memory of their own.
 #pragma once
 #include <parallel/account/account.hpp>
 #include <parallel/operation/attention.hpp>
 #include <parallel/operation/convolution.hpp>
+#include <parallel/operation/embedding.hpp>
 #include <parallel/operation/matmul.hpp>
 #include <parallel/operation/optimizing.hpp>
 #include <parallel/operation/rotary.hpp>
@@ -22,7 +23,7 @@ constexpr std::int64_t block_on_cpu(std::int64_t bytes) { return whole(bytes, pa
 namespace cpu {
 
 /// What scratch memory is for: pieces of different purposes are in use at the same time.
-enum class Purpose : std::uint8_t { packing, scores, angles, widened, unfolded };
+enum class Purpose : std::uint8_t { packing, scores, angles, widened, unfolded, rows };
 
 /// How a product is cut. A panel of the right operand, as wide as the registers and as deep as a tile, has 36 KiB with
 /// AVX-512 and 18 with AVX2, for first caches of 48 and of 32; a tile of it stays in the second cache, and rows are so
@@ -69,6 +70,15 @@ constexpr std::int64_t queries_at_once(std::int64_t keys) { return keys < 4096 ?
 constexpr std::int64_t room_of_scores(std::int64_t keys) { return whole(keys, 16); }
 /// A convolution unfolds so many elements of windows, at so many places, at a time.
 inline constexpr std::int64_t most_unfolded = 384, most_places = 768;
+/// Rows that are added to a table, of so many elements each: where they stand, sorted, and behind it room for a sum of
+/// several.
+struct RowsToAdd {
+  std::int64_t places = 0, sum = 0;  ///< bytes
+  constexpr std::int64_t bytes() const { return places + sum; }
+};
+constexpr RowsToAdd rows_to_add(std::int64_t rows, std::int64_t elements, std::int64_t element) {
+  return {whole(rows * 8, line), whole(elements * element, line)};
+}
 /// Elements that a tensor of bf16 or f16 takes as float: whole cache lines.
 constexpr std::int64_t room_of_widened(std::int64_t elements) { return whole(elements, 16); }
 
@@ -142,6 +152,8 @@ constexpr Scratch scratch_of(const Extents& call) {
     of(Purpose::packing) = back        ? packing_of_product(rows, places, out, element)
                            : of_weight ? packing_of_product(out, rows, places, element)
                                        : packing_of_product(out, places, rows, element);
+  } else if (call.operation == operation::accumulate_rows.name && first.rank() == 2 && call.operands.size() == 3) {
+    of(Purpose::rows) = rows_to_add(call.operands[1].elements(), first.size[1], element).bytes();
   } else if (call.operation == operation::rotary.name && first.rank() == 4) {
     of(Purpose::angles) = whole(first.size[3] / 2 * 2 * element, line);
   }

@@ -53,9 +53,17 @@ constexpr bool is_there(const Plan& plan, const Event& e, int n, int value) {
     if (plan.graph.node(m).operands.contains(value) || plan.graph.value(value).node == m) return true;
   return false;
 }
-/// Reads no more of its first operand than it writes.
-constexpr bool reads_a_part(const Node& node) {
-  return node.operation->reads_a_part || node.transition.collective == Collective::slice;
+/// The operand of which a node reads no more than it writes, or -1.
+constexpr int reads_part_of(const Node& node) {
+  return node.transition.collective == Collective::slice ? 0 : node.operation->reads_part_of;
+}
+/// Bytes of a result that a node writes: all, but where it updates a part no more than its other operands have.
+constexpr std::int64_t bytes_written(const Plan& plan, const Node& node, int value) {
+  const auto bytes = [&](int v) { return local_bytes(plan.graph.value(v).type, plan.mesh); };
+  if (!node.operation->updates || node.operation->reads_part_of != 0) return bytes(value);
+  std::int64_t most = 0;
+  for (int i = 1; i < node.operands.size(); ++i) most = bytes(node.operands[i]) > most ? bytes(node.operands[i]) : most;
+  return most < bytes(value) ? most : bytes(value);
 }
 }  // namespace pricing
 
@@ -69,12 +77,10 @@ constexpr double bytes_moved(const Plan& plan, const Event& e, const Machine& ma
     const Node& node = g.node(n);
     std::int64_t written = 0;
     for (int r = 0; r < node.results; ++r)
-      if (!pricing::passes_on(plan, e, node.result + r))
-        written += local_bytes(g.value(node.result + r).type, plan.mesh);
+      if (!pricing::passes_on(plan, e, node.result + r)) written += pricing::bytes_written(plan, node, node.result + r);
     for (int i = 0; i < node.operands.size(); ++i)
       if (!pricing::is_there(plan, e, n, node.operands[i]))
-        bytes +=
-            i == 0 && pricing::reads_a_part(node) ? written : local_bytes(g.value(node.operands[i]).type, plan.mesh);
+        bytes += i == pricing::reads_part_of(node) ? written : local_bytes(g.value(node.operands[i]).type, plan.mesh);
     bytes += written + (machine.write_allocates && !node.operation->updates ? written : 0);
   });
   return static_cast<double>(bytes);

@@ -160,6 +160,7 @@ std::span<const KernelRow> Table<T>::kernels() {
 
       {&operation::embedding,                   embedding<T>,                   0},
       {&operation::embedding_derivative,        embedding_gradient<T>,         0, true},
+      {&operation::accumulate_rows,             accumulate_rows<T>,            1, true},
 
       {&operation::copy,                        copy},
       {&operation::stash,                       copy},
@@ -173,6 +174,7 @@ std::span<const KernelRow> Table<T>::kernels() {
       {&operation::transpose,                   transpose<T>},
       {&operation::slice,                       slice},
       {&operation::pad,                         pad},
+      {&operation::accumulate_slice,            accumulate_slice<T>},
       {&operation::write,                       write},
       {&operation::concatenate,                 concatenate},
       {&operation::constant,                    constant<T>},

@@ -86,7 +86,7 @@ struct Operation {
   bool remembers = false;
   internals::Structural structural = internals::Structural::none;
   Rate rate = Rate::memory;
-  bool reads_a_part = false;  ///< of its first operand, no more than it writes
+  int reads_part_of = -1;  ///< an operand of which it reads, or in its place writes, no more than it has to; -1: none
   /// its kernels take a rank's share of a flat view, as `Stored` parameters lie in an optimizer: View has one dimension
   /// for it, with where it begins, and ends, in what the other axes leave of the tensor
   bool of_flat = false;

@@ -55,10 +55,10 @@ inline constexpr Operation class_maximum{.name = "class_maximum", .flops = eleme
 /// (logits): a row's sum over the number of classes
 inline constexpr Operation class_mean{.name = "class_mean", .flops = elements_of_operand};
 /// (logits, target): the target's logit where the rank holds it, else 0
-inline constexpr Operation pick{.name = "pick", .reads_a_part = true};
+inline constexpr Operation pick{.name = "pick", .reads_part_of = 0};
 /// (logits, target, max, sum, picked[, mean]): log(sum) + max - picked
 inline constexpr Operation negative_log_likelihood{
-    .name = "negative_log_likelihood", .gradient = cross_entropy_gradient, .reads_a_part = true};
+    .name = "negative_log_likelihood", .gradient = cross_entropy_gradient, .reads_part_of = 0};
 /// (logits, target, max, sum, g)
 inline constexpr Operation cross_entropy_derivative{.name = "cross_entropy_gradient", .rate = Rate::functions};
 

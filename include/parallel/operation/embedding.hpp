@@ -27,6 +27,9 @@ PARALLEL_AHEAD constexpr Signatures embedding_table(const Arguments& a) {
 }
 /// (index, g): the rows of g added up by index
 inline constexpr Operation embedding_derivative{.name = "embedding_gradient"};
+/// (sum, index, g): sum and the rows of g added up by index, in the storage of sum. Rows that no index names are not
+/// touched.
+inline constexpr Operation accumulate_rows{.name = "accumulate_rows", .updates = true, .reads_part_of = 0};
 PARALLEL_AHEAD constexpr void embedding_gradient(Gradient& g) {
   g.give(1, embedding_derivative, {g.operand(0), g.cotangent()});
 }
@@ -35,7 +38,7 @@ inline constexpr Operation embedding{.name = "embedding",
                                      .signatures = embedding_table,
                                      .gradient = embedding_gradient,
                                      .flops = no_flops,
-                                     .reads_a_part = true};
+                                     .reads_part_of = 1};
 }  // namespace operation
 
 /// table[V, h] at index[...], whole numbers from 0 to V - 1: [..., h]. An index outside the table gives a row that is

@@ -33,7 +33,7 @@ inline constexpr Operation remember{.name = "remember",
                                     .lower = remember_lower,
                                     .remembers = true};
 /// (memory, x, position): the memory with x at `position` of dimension ints[0], in its storage.
-inline constexpr Operation write{.name = "write", .updates = true};
+inline constexpr Operation write{.name = "write", .updates = true, .reads_part_of = 0};
 
 /// The memory lies as x does, and belongs to the member that made x. In Layers every layer has its own.
 PARALLEL_AHEAD constexpr void remember_lower(Lowering& l) {

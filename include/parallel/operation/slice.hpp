@@ -29,13 +29,15 @@ PARALLEL_AHEAD constexpr Signatures slice_table(const Arguments& a) {
 
 /// x at `ints[1]` of dimension `ints[0]`, zeros around it
 inline constexpr Operation pad{.name = "pad", .flops = no_flops};
+/// (sum, x): sum and x, at `ints[1]` of dimension `ints[0]`, in the storage of sum, which is not touched elsewhere
+inline constexpr Operation accumulate_slice{.name = "accumulate_slice", .updates = true, .reads_part_of = 0};
 PARALLEL_AHEAD constexpr void slice_gradient(Gradient& g) { g.give(0, pad, {g.cotangent()}, g.node.ints); }
 inline constexpr Operation slice{.name = "slice",
                                  .shape = slice_shape,
                                  .signatures = slice_table,
                                  .gradient = slice_gradient,
                                  .flops = no_flops,
-                                 .reads_a_part = true};
+                                 .reads_part_of = 0};
 
 PARALLEL_AHEAD constexpr Shaped concatenate_shape(const Arguments& a) {
   Shaped joined = same_shape(a);

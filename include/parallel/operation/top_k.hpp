@@ -43,7 +43,7 @@ inline constexpr Operation chosen{.name = "chosen",
                                   .signatures = chosen_table,
                                   .gradient = chosen_positions_gradient,
                                   .flops = no_flops,
-                                  .reads_a_part = true};
+                                  .reads_part_of = 0};
 /// (positions, g): g at these positions, and 0 elsewhere
 inline constexpr Operation chosen_derivative{.name = "chosen_gradient", .flops = no_flops};
 PARALLEL_AHEAD constexpr void chosen_positions_gradient(Gradient& g) {

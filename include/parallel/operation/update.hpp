@@ -42,10 +42,10 @@ inline constexpr Operation handed_down{.name = "handed_down", .updates = true};
 }  // namespace operation
 
 namespace internals {
-/// Whether an operation of an optimizer updates any element without the others: as it has no table (Update::replace).
-/// Operands of other sizes are numbers then, which all elements share.
+/// Whether an operation updates any element without the others: as it has no table (Update::replace), and updates more
+/// than a part. Operands of other sizes are numbers then, which all elements share.
 constexpr bool updates_by_element(const Operation& operation) {
-  return operation.updates && operation.signatures == nullptr;
+  return operation.updates && operation.signatures == nullptr && operation.reads_part_of < 0;
 }
 }  // namespace internals
 }  // namespace parallel

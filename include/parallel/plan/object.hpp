@@ -86,7 +86,7 @@ inline constexpr int lists_of_graph = 11;
 template <class Way, class O>
 constexpr void words_of_operation(Way& way, O& o) {
   const auto all = [&](auto&... fields) { (way.field(fields), ...); };
-  all(o.structural, o.updates, o.view, o.aliases, o.source, o.computes, o.remembers, o.reads_a_part, o.ring, o.rate,
+  all(o.structural, o.updates, o.view, o.aliases, o.source, o.computes, o.remembers, o.reads_part_of, o.ring, o.rate,
       o.name);
 }
 

@@ -1,11 +1,14 @@
 // Fuses what stands one behind the other, as patterns.hpp says, where one makes what in its phase only the other reads:
 // the nodes stay as they are, and follow each other. The arithmetic and its order stay; what is between is not written
 // to memory, or, where the backward pass reads it, not read again. Sums of what a product multiplies are computed with
-// it. And slices' gradients that fill the gradient of what was sliced are concatenated, not padded with zeros and added
-// up.
+// it. Slices' gradients that fill the gradient of what was sliced are concatenated, not padded with zeros and added up.
+// Other gradients of slices, and those of embeddings, are added to what else the gradient of the whole is made of, in
+// that one's place, and not between zeros.
 #pragma once
+#include <parallel/operation/embedding.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/slice.hpp>
+#include <parallel/operation/update.hpp>
 #include <parallel/program/patterns.hpp>
 
 namespace parallel::internals {
@@ -24,6 +27,7 @@ struct Fusing {
   /// per value: the one node of its phase that reads it; -1: none, -2: several, or more than nodes
   Vector<int> reader{};
   Vector<bool> read_later{};  ///< per value: another phase reads it
+  Vector<bool> handed_on{};   ///< per value: more than nodes need it
   Vector<int> updates{};      ///< per node: how many nodes before it change something in place
   Vector<int> place{};        ///< per node: how many before it compute or move something
   Vector<int> before{};       ///< per node: the node of its fusion before it, or -1
@@ -32,6 +36,7 @@ struct Fusing {
   constexpr explicit Fusing(Graph& graph) : g(graph) {
     reader.resize(g.values.size(), -1);
     read_later.resize(g.values.size(), false);
+    handed_on.resize(g.values.size(), false);
     updates.resize(g.nodes.size(), 0);
     place.resize(g.nodes.size(), -1);
     before.resize(g.nodes.size(), -1);
@@ -53,7 +58,7 @@ struct Fusing {
           reader[o] = reader[o] == -1 ? n : -2;
       }
     }
-    each_needed([&](int value) { reader[value] = -2; }, g);
+    each_needed([&](int value) { reader[value] = -2, handed_on[value] = true; }, g);
   }
 
   /// Whether a value is what a reduce-scatter leaves a rank of a sum. Parts that come so are added one by one: if all
@@ -120,6 +125,59 @@ struct Fusing {
     for (const int m : found.nodes) {
       dead[m] = true;
       g.nodes[m].flops = 0;  // by which layers are cut
+    }
+  }
+
+  /// Whether nothing changes a value in place as long as its region goes on.
+  constexpr bool stays(int value) const {
+    for (;;) {
+      const Node& maker = g.maker(value);
+      if (maker.is(Structural::input) || maker.is(Structural::carried)) return true;
+      if (maker.operation->view || maker.operation->aliases || !maker.transition.axes.empty())
+        value = maker.operands[0];
+      else
+        return maker.operation->computes && !maker.operation->updates && maker.is(Structural::none);
+    }
+  }
+  /// Whether a value is the gradient of an embedding, or of a slice, that in all phases only node n reads, and can be
+  /// computed there.
+  constexpr bool is_of_a_part(int value, int n) const {
+    const Value &made = g.values[value], &result = g.values[g.nodes[n].result];
+    const Node& node = g.nodes[made.node];
+    return (node.operation == &operation::embedding_derivative || node.operation == &operation::pad) &&
+           reader[value] == n && !read_later[value] && made.region == result.region && made.home == result.home &&
+           made.type == result.type && stays(node.operands[0]) && (node.operands.size() < 2 || stays(node.operands[1]));
+  }
+  /// Whether a value that in all phases only node n reads has room of its own, which lives as long as the result of n
+  /// would. What stages hand to each other, or a loop to the next iteration, lies otherwise.
+  constexpr bool gives_its_room(int value, int n) const {
+    const Value &made = g.values[value], &result = g.values[g.nodes[n].result];
+    const Node& maker = g.nodes[made.node];
+    const bool own = maker.operation->computes && !maker.operation->aliases &&
+                     (!maker.operation->updates || maker.operation == &operation::accumulate_rows ||
+                      maker.operation == &operation::accumulate_slice) &&
+                     maker.operation->structural == Structural::none && maker.transition.axes.empty();
+    return own && g.stages == nullptr && reader[value] == n && !read_later[value] && made.region == result.region &&
+           made.home == result.home && made.type == result.type && !handed_on[g.nodes[n].result];
+  }
+  /// Adds the gradient of an embedding or a slice to the other operand of a sum, in its place, and no more than it has.
+  constexpr void add_part(int n) {
+    Node& node = g.nodes[n];
+    const bool in_place = node.operation == &operation::accumulate;
+    if (!in_place && node.operation != &operation::add) return;
+    for (int i = 1; i >= (in_place ? 1 : 0); --i) {
+      const int part = node.operands[i], sum = node.operands[1 - i];
+      if (!is_of_a_part(part, n) || !(in_place || gives_its_room(sum, n))) continue;
+      Node& of = g.nodes[g.values[part].node];
+      const bool rows = of.operation == &operation::embedding_derivative;
+      node.operation = rows ? &operation::accumulate_rows : &operation::accumulate_slice;
+      node.operands = {sum, of.operands[0]};
+      if (rows) node.operands.push_back(of.operands[1]);
+      node.ints = of.ints;
+      node.flops = g.values[node.operands[rows ? 2 : 1]].type.layout.elements();
+      of.flops = 0;
+      dead[g.values[part].node] = true;
+      return;
     }
   }
 
@@ -281,8 +339,10 @@ struct Fusing {
 /// The graph with fusions, which stand where their last node stood.
 constexpr Graph fuse(Graph g) {
   fusing::Fusing f(g);
+  for (const int n : g.order) f.concatenate(n);
   for (const int n : g.order) {
-    f.concatenate(n);
+    if (f.dead[n]) continue;
+    f.add_part(n);
     f.join(n);
   }
   f.leave_last();

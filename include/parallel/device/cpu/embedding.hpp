@@ -6,6 +6,8 @@
 #include <limits>
 
 #include <parallel/device/cpu/array.hpp>
+#include <parallel/device/cpu/scratch.hpp>
+#include <parallel/device/cpu/team.hpp>
 
 namespace parallel::internals::cpu {
 
@@ -43,6 +45,40 @@ void embedding_gradient(const Call& call) {
   set(table.as<T>(), table.elements(), T{0});
   each_row(call.operands[0], table, [&](Index i, Index row) {
     if (row >= 0) add_to(table.as<T>() + row * n, call.operands[1].as<const T>() + i * n, n);
+  });
+}
+
+/// (sum, index, g): the rows of g added up by index, in the order of the indices, and then to sum, in its storage: what
+/// the sum of it and of the gradient above would have. Positions are sorted by the row that they name.
+template <class T>
+void accumulate_rows(const Call& call) {
+  const View &table = call.results[0], &index = call.operands[1];
+  const Index n = table.size[1];
+  constexpr int low = 32;  // bits of a position, behind those of a row
+  const auto room = account::cpu::rows_to_add(index.elements(), n, sizeof(T));
+  auto* const places =
+      reinterpret_cast<std::int64_t*>(scratch_bytes<Purpose::rows>(static_cast<std::size_t>(room.bytes())));
+  Index found = 0;
+  each_row(index, table, [&](Index i, Index row) {
+    if (row >= 0) places[found++] = row << low | i;
+  });
+  std::sort(places, places + found);
+  const T* const g = call.operands[2].as<const T>();
+  each_part(team_for(call, static_cast<double>(found * n)), n, 64, [&](Index begin, Index end) {
+    std::byte* const own = scratch_bytes<Purpose::rows>(static_cast<std::size_t>(room.bytes()));
+    T* const sum = reinterpret_cast<T*>(own + room.places);
+    for (Index at = 0; at < found;) {
+      const Index row = places[at] >> low;
+      const auto next = [&] { return g + (places[at++] & ((Index{1} << low) - 1)) * n + begin; };
+      const auto goes_on = [&] { return at < found && places[at] >> low == row; };
+      const T* from = next();
+      if (goes_on()) {
+        std::copy_n(from, end - begin, sum);
+        while (goes_on()) add_to(sum, next(), end - begin);
+        from = sum;
+      }
+      add_to(table.as<T>() + row * n + begin, from, end - begin);
+    }
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/cpu/parts.hpp>
+#include <parallel/device/cpu/team.hpp>
 
 namespace parallel::internals::cpu {
 
@@ -83,6 +84,17 @@ inline void pad(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
   zero(out);
   copy_box(placed(x, out, call.ints[1] * strides(out)[static_cast<int>(call.ints[0])]), x, out);
+}
+/// (sum, x): sum and x from position ints[1] of dimension ints[0] on, in the storage of sum.
+template <class T>
+void accumulate_slice(const Call& call) {
+  const View &sum = call.results[0], &x = call.operands[1];
+  const int dim = static_cast<int>(call.ints[0]);
+  const Index inner = sum.extent(dim + 1, sum.rank), own = x.size[dim] * inner, row = sum.size[dim] * inner;
+  T* const to = sum.as<T>() + call.ints[1] * inner;
+  each_part(team_for(call, static_cast<double>(x.elements())), sum.extent(0, dim), 1, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) add_to(to + i * row, x.as<const T>() + i * own, own);
+  });
 }
 /// (memory, x, position): the memory, with x from `position` of dimension ints[0] on as far as there is room.
 inline void write(const Call& call) {

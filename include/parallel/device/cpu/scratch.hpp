@@ -37,6 +37,7 @@ inline void reserve(const account::Scratch& all) {
   scratch_bytes<Purpose::angles>(bytes(Purpose::angles));
   scratch_bytes<Purpose::widened>(bytes(Purpose::widened));
   scratch_bytes<Purpose::unfolded>(bytes(Purpose::unfolded));
+  scratch_bytes<Purpose::rows>(bytes(Purpose::rows));
 }
 /// Room for n elements.
 template <Purpose purpose, class T>

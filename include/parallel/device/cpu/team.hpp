@@ -15,7 +15,6 @@
 #include <parallel/device/kernel.hpp>
 #include <parallel/graph/structure.hpp>
 #include <parallel/meta/meeting.hpp>
-#include <parallel/operation/remember.hpp>
 #include <parallel/operation/update.hpp>
 
 namespace parallel::internals::cpu {
@@ -154,7 +153,7 @@ inline bool asks_for_places(const Call& call, const Team& team) { return call.co
 inline bool by_element(const Call& call, const Team& team) {
   if (call.operation == nullptr || call.results.size() == 0) return false;
   const Operation& operation = *call.operation;
-  if (updates_by_element(operation)) return operation.name != operation::write.name;  // which is to a place
+  if (updates_by_element(operation)) return true;
   if (operation.name == operation::cast.name) return true;
   bool alike = call.context == &team && call.results.size() == 1 && call.operands.size() > 0;
   for (int i = 0; i < call.operands.size(); ++i)

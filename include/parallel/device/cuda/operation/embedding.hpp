@@ -42,9 +42,9 @@ void embedding(const Call& call) {
 }
 
 /// Rows of g, sorted by the row of the table to which they are added, in pieces of `span`. A row of the table whose
-/// rows of g lie in one piece is written; of others a piece has a partial sum: of the run that began before it, and of
-/// the one that goes on behind it.
-template <class T, class Out>
+/// rows of g lie in one piece is written, or where the table has a sum already added to; of others a piece has a partial
+/// sum: of the run that began before it, and of the one that goes on behind it.
+template <class T, class Out, bool onto_sum>
 struct SortedRows {
   static constexpr int threads = 128, n = pack_elements<T>, width = threads * n;
   using W = Wide<T>;
@@ -61,9 +61,9 @@ struct SortedRows {
 };
 
 /// The sums of one piece.
-template <class T, class Out>
-struct SumRuns : SortedRows<T, Out> {
-  using Base = SortedRows<T, Out>;
+template <class T, class Out, bool onto_sum>
+struct SumRuns : SortedRows<T, Out, onto_sum> {
+  using Base = SortedRows<T, Out, onto_sum>;
   using W = typename Base::W;
   static constexpr int threads = Base::threads, n = Base::n;
   explicit SumRuns(const Base& base) : Base(base) {}
@@ -107,10 +107,15 @@ struct SumRuns : SortedRows<T, Out> {
   PARALLEL_DEVICE void finish(Index piece, Index first, int row, bool begun_before, bool goes_on,
                               const Some<W, n>& sum) const {
     if (row == this->row_of.rows) return;
-    if (begun_before || goes_on)
-      write<packed>(this->partial_at(piece, !begun_before) + first, first, sum);
-    else
-      write<packed>(this->table + row * this->columns + first, first, sum);
+    if (begun_before || goes_on) return write<packed>(this->partial_at(piece, !begun_before) + first, first, sum);
+    Out* const to = this->table + row * this->columns;
+    if constexpr (onto_sum) {
+      Some<W, n> all = Row<Out>{to}.template pack<n, packed>(first, this->columns);
+      for (int e = 0; e < n; ++e) all.of[e] += sum.of[e];
+      write<packed>(to + first, first, all);
+    } else {
+      write<packed>(to + first, first, sum);
+    }
   }
   template <bool packed, class To>
   PARALLEL_DEVICE void write(To* to, Index first, const Some<W, n>& sum) const {
@@ -122,9 +127,9 @@ struct SumRuns : SortedRows<T, Out> {
 };
 
 /// The sums of runs that lie in several pieces: the block of the piece where one begins follows it.
-template <class T, class Out>
-struct JoinRuns : SortedRows<T, Out> {
-  using Base = SortedRows<T, Out>;
+template <class T, class Out, bool onto_sum>
+struct JoinRuns : SortedRows<T, Out, onto_sum> {
+  using Base = SortedRows<T, Out, onto_sum>;
   using W = typename Base::W;
   static constexpr int threads = Base::threads, n = Base::n;
   explicit JoinRuns(const Base& base) : Base(base) {}
@@ -148,21 +153,21 @@ struct JoinRuns : SortedRows<T, Out> {
 #pragma unroll 8
 #endif
       for (Index next = piece + 1; next <= last; ++next) sum += this->partial_at(next, false)[tile + i];
-      this->table[row * this->columns + tile + i] = narrow<Out>(sum);
+      Out& to = this->table[row * this->columns + tile + i];
+      if constexpr (onto_sum) sum = widen(to) + sum;
+      to = narrow<Out>(sum);
     });
   }
 };
 
-/// (index, g): the rows of g added up by index, in the order of the indices. Floor: 2 bytes per element of g and of the
-/// table in bf16; what the sort reads and writes is little.
-template <class Out>
-void embedding_gradient(const Call& call) {
-  const View &index = call.operands[0], &g = call.operands[1], &table = call.results[0];
-  zero(call);
+/// Adds the rows of g up by index, in the order of the indices: to a table of zeros, or onto a sum that it has.
+template <class Out, bool onto_sum>
+void add_rows(const Call& call, const View& index, const View& g) {
+  const View& table = call.results[0];
   const Index places = index.elements(), columns = table.size[1];
   if (places * table.elements() == 0) return;
   with_element<Out>(g.dtype, [&]<class T>(T) {
-    using Base = SortedRows<T, Out>;
+    using Base = SortedRows<T, Out, onto_sum>;
     using W = Wide<T>;
     const auto blocks_of_16 = [](Index bytes) { return blocks_of(bytes, 16) * 16; };
     const Index sorting = blocks_of_16(room_to_sort(places) * static_cast<Index>(sizeof(int))),
@@ -189,9 +194,22 @@ void embedding_gradient(const Call& call) {
                     blocks_of(columns, Base::width),
                     columns % Base::n == 0 && lies_at(g.data, 16) && lies_at(table.data, 16)};
     const Index blocks = blocks_of(places, span) * base.tiles;
-    launch(stream, blocks, SumRuns<T, Out>(base), static_cast<std::size_t>(2 * span + 2) * sizeof(int));
-    launch(stream, blocks, JoinRuns<T, Out>(base));
+    launch(stream, blocks, SumRuns<T, Out, onto_sum>(base), static_cast<std::size_t>(2 * span + 2) * sizeof(int));
+    launch(stream, blocks, JoinRuns<T, Out, onto_sum>(base));
   });
+}
+/// (index, g): the rows of g added up by index. Floor: 2 bytes per element of g and of the table in bf16; what the sort
+/// reads and writes is little.
+template <class Out>
+void embedding_gradient(const Call& call) {
+  zero(call);
+  add_rows<Out, false>(call, call.operands[0], call.operands[1]);
+}
+/// (sum, index, g): the rows of g added up by index, and then to sum, in its storage. Floor: 6 bytes per element of g in
+/// bf16.
+template <class Out>
+void accumulate_rows(const Call& call) {
+  add_rows<Out, true>(call, call.operands[1], call.operands[2]);
 }
 
 }  // namespace parallel::internals::cuda

@@ -136,6 +136,42 @@ inline void pad(const Call& call) {
   });
 }
 
+/// Rows of `to`, at `begin`, and those of `from`: in packs of n elements.
+template <class T, int n>
+struct AddRows {
+  const T* from;
+  T* to;
+  Index begin, row;  // in packs, as what follows
+  Divisor own;
+
+  PARALLEL_DEVICE void operator()(Index i) const {
+    Index r = i;
+    const Index at = own.divide(r);
+    auto& sum = reinterpret_cast<Pack<T, n>*>(to)[r * row + begin + at];
+    const auto& some = reinterpret_cast<const Pack<T, n>*>(from)[i];
+    for (int e = 0; e < n; ++e) sum.of[e] = narrow<T>(widen(sum.of[e]) + widen(some.of[e]));
+  }
+};
+/// (sum, x): sum and x from position ints[1] of dimension ints[0] on, in the storage of sum. Reads and writes as much as
+/// x has.
+template <class T>
+void accumulate_slice(const Call& call) {
+  const View &sum = call.results[0], &x = call.operands[1];
+  const int dim = static_cast<int>(call.ints[0]);
+  const Index inner = sum.extent(dim + 1, sum.rank), own = x.size[dim] * inner, row = sum.size[dim] * inner,
+              begin = call.ints[1] * inner;
+  const auto in_packs = [&]<int n>(std::integral_constant<int, n>) {
+    launch_each(gpu(call).stream(), x.elements() / n,
+                AddRows<T, n>{x.as<const T>(), sum.as<T>(), begin / n, row / n, Divisor(own / n)});
+  };
+  constexpr int n = pack_elements<T>;
+  if (x.elements() == 0) return;
+  if (own % n == 0 && row % n == 0 && begin % n == 0 && lies_at(x.data, 16) && lies_at(sum.data, 16))
+    in_packs(std::integral_constant<int, n>{});
+  else
+    in_packs(std::integral_constant<int, 1>{});
+}
+
 /// Rows of `to` take those of `from` at a position that lies in the device's memory, as far as there is room. In units.
 /// Reads and writes as much as `from` has.
 template <class U>
