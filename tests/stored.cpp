@@ -30,6 +30,15 @@ struct Odd {
     return mean(square(matmul(blocks(matmul(x, in)) + shift, out) - y));
   }
 };
+/// A parameter that is used as it lies and by views of it: tied.
+struct Tied {
+  Parameter<double, Shape<7, 5>> in{normal(0.3)};
+  constexpr auto operator()(Distributed auto x, Distributed auto y) const {
+    const auto h = gelu(matmul(x, in));
+    const auto back = matmul(h, transpose(in));
+    return mean(square(matmul(back, reshape<7, 5>(in)))) + mean(square(back - x)) + mean(y);
+  }
+};
 /// Only what every pass needs whole: products whose operands want gradients.
 struct Products {
   struct Product {
@@ -183,6 +192,33 @@ void check_hybrid() {
     }
 }
 
+TEST_CASE("a parameter that views of it use, too, is reduced once, on the axis that it is stored over first") {
+  using Step = Training<Tied, AdamW, X, Y>;
+  const std::vector<double> one = losses(build<Step>(), Mesh{});
+  const auto check = [&](const std::string& name, const Graph& graph) {
+    for (const Mesh& mesh : meshes) {
+      INFO(name << " on " << text(mesh));
+      const OwnedPlan plan = derive(graph, mesh, {}, {});
+      int whole = 0;
+      each_event(*plan, [&](const Event& e) {
+        const Node& node = plan->graph.node(e.node);
+        whole += e.kind == EventKind::start && node.phase == Phase::backward && reduces(node.transition.collective) &&
+                 local_elements(plan->graph.value(node.operands[0]).type.layout, mesh) == 35;
+      });
+      CHECK(whole == (mesh.ranks() > 1 ? 1 : 0));
+      check_near(losses(graph, mesh), one);
+    }
+  };
+  check("plain", build<Step>());
+  check("states over data", build<AllStored<Step, Stored<data, Zero::states>>>());
+  check("states over replica", build<AllStored<Step, Stored<replica, Zero::states>>>());
+  check("gradients over data", build<AllStored<Step, Stored<data, Zero::gradients>>>());
+  check("gradients over replica", build<AllStored<Step, Stored<replica, Zero::gradients>>>());
+  check("parameters over data", build<AllStored<Step, Stored<data>>>());
+  check("parameters over replica", build<AllStored<Step, Stored<replica>>>());
+  check("for each pass over data", build<AllStored<Step, Stored<data, Gathered::per_pass>>>());
+  check("for each step over replica", build<AllStored<Step, Stored<replica, Gathered::per_step>>>());
+}
 TEST_CASE("hybrid sharding: each micro-batch reduces on one axis; on the other the parts are completed once a step") {
   check_hybrid<1>();
   check_hybrid<3>();

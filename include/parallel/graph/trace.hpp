@@ -155,10 +155,12 @@ class Trace {
   /// Brings a value to another layout, each hop made once and shared.
   constexpr int enter(int value, const Layout& to) {
     if (graph.values[value].type.layout == to) return value;
-    if (is_sharded(value)) {  // so that backward the gradient is split before other axes complete it
+    int viewed = value;  // on which a view's retype is made
+    while (graph.maker(viewed).operation->view) viewed = graph.maker(viewed).operands[0];
+    if (is_sharded(viewed)) {  // so that backward the gradient is split before other axes complete it
       Layout first = to;
       for (const SplitGradient& s : sharded)
-        if (s.value == value && first.on(s.gradient.axis) == Broadcast) first = first.with(s.gradient.axis, Invariant);
+        if (s.value == viewed && first.on(s.gradient.axis) == Broadcast) first = first.with(s.gradient.axis, Invariant);
       if (!(first == to)) value = enter(value, first);
     }
     const Layout from = graph.values[value].type.layout;
