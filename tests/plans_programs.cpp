@@ -252,12 +252,16 @@ struct SlicedAcross {
     return mean(slice<0, 0, 4>(y)) + mean(slice<1, 0, 6>(y));
   }
 };
-/// How many pads and how many concatenations the gradient needs.
+/// How many pads, additions in place and concatenations the gradient needs.
+struct OfSlices {
+  int pads, additions, concatenations;
+  bool operator==(const OfSlices&) const = default;
+};
 template <class Model>
-std::pair<int, int> pads_and_concatenations() {
+OfSlices of_slices() {
   const OwnedPlan plan = derive<Training<Model, Sgd, Wanted<float, Shape<8, 16>>>>(Mesh{});
-  return {static_cast<int>(nodes(*plan, operation::pad, Phase::backward).size()),
-          static_cast<int>(nodes(*plan, operation::concatenate, Phase::backward).size())};
+  const auto count = [&](const Operation& o) { return static_cast<int>(nodes(*plan, o, Phase::backward).size()); };
+  return {count(operation::pad), count(operation::accumulate_slice), count(operation::concatenate)};
 }
 
 /// Every axis that a program names, with two ranks.
@@ -369,22 +373,21 @@ TEST_CASE("a bias's gradient on a stage is that stage's work alone") {
     for (const Axis* axis : {&stage, &data}) CHECK(whole->redundant(*axis) == doctest::Approx(apart->redundant(*axis)));
   }
 }
-TEST_CASE("gradients of slices that fill a value are concatenated; others are padded and added") {
-  using Counts = std::pair<int, int>;
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{4, 8}, Range{8, 12}>>() == Counts{0, 1});
-  CHECK(pads_and_concatenations<Slicing<1, Range{8, 12}, Range{0, 4}, Range{4, 8}>>() == Counts{0, 1});
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{6, 12}>>() == Counts{0, 1});
-  CHECK(pads_and_concatenations<Slicing<0, Range{4, 8}, Range{0, 4}>>() == Counts{0, 1});
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 12}>>() == Counts{1, 0});
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{8, 12}>>() == Counts{2, 0});  // a gap
+TEST_CASE("gradients of slices that fill a value are concatenated; others are padded or added in place") {
+  CHECK(of_slices<Slicing<1, Range{0, 4}, Range{4, 8}, Range{8, 12}>>() == OfSlices{0, 0, 1});
+  CHECK(of_slices<Slicing<1, Range{8, 12}, Range{0, 4}, Range{4, 8}>>() == OfSlices{0, 0, 1});
+  CHECK(of_slices<Slicing<1, Range{0, 6}, Range{6, 12}>>() == OfSlices{0, 0, 1});
+  CHECK(of_slices<Slicing<0, Range{4, 8}, Range{0, 4}>>() == OfSlices{0, 0, 1});
+  CHECK(of_slices<Slicing<1, Range{0, 12}>>() == OfSlices{1, 0, 0});
+  CHECK(of_slices<Slicing<1, Range{0, 4}, Range{8, 12}>>() == OfSlices{1, 1, 0});  // a gap
   // at the beginning
-  CHECK(pads_and_concatenations<Slicing<1, Range{4, 8}, Range{8, 12}>>() == Counts{2, 0});
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 4}, Range{4, 8}>>() == Counts{2, 0});  // at the end
+  CHECK(of_slices<Slicing<1, Range{4, 8}, Range{8, 12}>>() == OfSlices{1, 1, 0});
+  CHECK(of_slices<Slicing<1, Range{0, 4}, Range{4, 8}>>() == OfSlices{1, 1, 0});  // at the end
   // they overlap
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{3, 9}, Range{6, 12}>>() == Counts{3, 0});
-  CHECK(pads_and_concatenations<Slicing<1, Range{0, 6}, Range{0, 6}>>() == Counts{2, 0});
-  CHECK(pads_and_concatenations<SlicedAndRead>() == Counts{0, 1});
-  CHECK(pads_and_concatenations<SlicedAcross>() == Counts{2, 0});
+  CHECK(of_slices<Slicing<1, Range{0, 6}, Range{3, 9}, Range{6, 12}>>() == OfSlices{1, 2, 0});
+  CHECK(of_slices<Slicing<1, Range{0, 6}, Range{0, 6}>>() == OfSlices{1, 1, 0});
+  CHECK(of_slices<SlicedAndRead>() == OfSlices{0, 0, 1});
+  CHECK(of_slices<SlicedAcross>() == OfSlices{1, 1, 0});
 }
 TEST_CASE("what is between nodes of a fusion needs no room where a stage has several chunks") {
   using Step = Accumulate<4, Training<LinearStages, Sgd, Rows>>;
