@@ -59,10 +59,7 @@ void same() {
   CHECK(planner::tree(*read) == planner::tree(compiled));
   REQUIRE(read->storage.size() == compiled.storage.size());
   for (std::size_t v = 0; v < compiled.storage.size(); ++v) {
-    const Storage &a = read->storage[v], &b = compiled.storage[v];
-    const bool alike = a.block == b.block && a.offset == b.offset && a.stride == b.stride && a.loop == b.loop &&
-                       a.shift == b.shift && a.modulo == b.modulo && a.region == b.region && a.lane == b.lane &&
-                       a.of_chunk == b.of_chunk;
+    const bool alike = read->storage[v] == compiled.storage[v];
     CHECK(alike);
   }
   CHECK(std::equal(read->packing.begin(), read->packing.end(), compiled.packing.begin(), compiled.packing.end()));

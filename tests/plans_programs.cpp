@@ -162,6 +162,11 @@ struct SumOverOthers {
   }
 };
 
+struct RowsJoined {
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(concatenate<1>(slice<1, 0, 1>(x), slice<1, 1, 2>(x))));
+  }
+};
 // What is not: a value that is read twice, a sum that is no bias, products in batches, what a move or a loop stands
 // between.
 struct ReadTwice {
@@ -227,6 +232,19 @@ struct AcrossLoop {
   Layers<2, AddsBias> layers;
   constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x, matmul(x, w)))); }
 };
+struct LooksUp {
+  Parameter<float, Shape<12, 8>> token, head;
+  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
+    return mean(cross_entropy(matmul(tanh(embedding(tokens, token)), transpose(head)), targets));
+  }
+};
+struct LooksUpTied {
+  Parameter<float, Shape<12, 8>> token;
+  constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
+    return mean(cross_entropy(matmul(tanh(embedding(tokens, token)), transpose(token)), targets));
+  }
+};
+using Tokens = Tensor<int, Shape<4, 6>>;
 // Slices of one value: its gradient is put together of theirs where they fill it, in whatever order they are read.
 template <int dim, auto... ranges>
 struct Slicing {
@@ -333,6 +351,7 @@ TEST_CASE("what goes element by element is fused, four at most") {
   CHECK(forward_chains<ReadTwice, Evaluation<ReadTwice, Rows>>() == Names{"add+square+multiply"});
   // but what the way back reads lies apart, and would only take more room at one time
   CHECK(forward_chains<Gated, Training<Gated, Sgd, Rows>>().empty());
+  CHECK(forward_chains<RowsJoined, Evaluation<RowsJoined, Rows>>().empty());  // whose pieces are no repeated rows
   CHECK(forward_chains<Joining, Training<Joining, Sgd, Rows>>() == Names{"add+dropout+add", "gelu+add"});
 }
 TEST_CASE("a bias's gradient comes with its weight's, and is exchanged behind both") {
@@ -388,6 +407,19 @@ TEST_CASE("gradients of slices that fill a value are concatenated; others are pa
   CHECK(of_slices<Slicing<1, Range{0, 6}, Range{0, 6}>>() == OfSlices{1, 1, 0});
   CHECK(of_slices<SlicedAndRead>() == OfSlices{0, 0, 1});
   CHECK(of_slices<SlicedAcross>() == OfSlices{1, 1, 0});
+}
+TEST_CASE("gradients of embeddings are added in place to those of a tied head and of micro-batches") {
+  const auto counts = []<class Step>(std::type_identity<Step>) {
+    const OwnedPlan plan = derive<Step>(Mesh{});
+    const auto count = [&](const Operation& o) { return static_cast<int>(nodes(*plan, o, Phase::backward).size()); };
+    return std::array{count(operation::embedding_derivative), count(operation::accumulate_rows)};
+  };
+  using Tied = Training<LooksUpTied, Sgd, Tokens, Tokens>;
+  using Untied = Training<LooksUp, Sgd, Tokens, Tokens>;
+  CHECK(counts(std::type_identity<Tied>{}) == std::array{0, 1});
+  CHECK(counts(std::type_identity<Accumulate<2, Tied>>{}) == std::array{0, 1});
+  CHECK(counts(std::type_identity<Untied>{}) == std::array{1, 0});
+  CHECK(counts(std::type_identity<Accumulate<2, Untied>>{}) == std::array{0, 1});
 }
 TEST_CASE("what is between nodes of a fusion needs no room where a stage has several chunks") {
   using Step = Accumulate<4, Training<LinearStages, Sgd, Rows>>;

@@ -1,5 +1,6 @@
-// Random programs with linear layers, biases that are computed, slices that are put together, rows that are looked up: what is fused has an
-// order in which everything is made before it is read, and computes what the operations compute alone.
+// Random programs with linear layers, biases that are computed, slices that are put together, rows that are looked up:
+// what is fused has an order in which everything is made before it is read, and computes what the operations compute
+// alone.
 #include "random_fusions.hpp"
 
 #include <doctest/doctest.h>

@@ -57,6 +57,11 @@ constexpr bool is_there(const Plan& plan, const Event& e, int n, int value) {
 constexpr int reads_part_of(const Node& node) {
   return node.transition.collective == Collective::slice ? 0 : node.operation->reads_part_of;
 }
+/// Whether a move that does nothing on this mesh has its operand where its result lies.
+constexpr bool is_made_there(const Plan& plan, const Node& node) {
+  const auto at = [&](int v) { return plan.storage[static_cast<std::size_t>(v)]; };
+  return node.is(Structural::move) && looks_at(plan.graph, node, plan.mesh) && at(node.operands[0]) == at(node.result);
+}
 /// Bytes of a result that a node writes: all, but where it updates a part no more than its other operands have.
 constexpr std::int64_t bytes_written(const Plan& plan, const Node& node, int value) {
   const auto bytes = [&](int v) { return local_bytes(plan.graph.value(v).type, plan.mesh); };
@@ -64,6 +69,11 @@ constexpr std::int64_t bytes_written(const Plan& plan, const Node& node, int val
   std::int64_t most = 0;
   for (int i = 1; i < node.operands.size(); ++i) most = bytes(node.operands[i]) > most ? bytes(node.operands[i]) : most;
   return most < bytes(value) ? most : bytes(value);
+}
+/// Bytes of an operand that a node reads which writes so many.
+constexpr std::int64_t bytes_read(const Plan& plan, const Node& node, int operand, std::int64_t written) {
+  const std::int64_t all = local_bytes(plan.graph.value(node.operands[operand]).type, plan.mesh);
+  return operand == reads_part_of(node) && written < all ? written : all;
 }
 }  // namespace pricing
 
@@ -75,12 +85,12 @@ constexpr double bytes_moved(const Plan& plan, const Event& e, const Machine& ma
   std::int64_t bytes = 0;
   each_node(g, e, [&](int n) {
     const Node& node = g.node(n);
+    if (pricing::is_made_there(plan, node)) return;
     std::int64_t written = 0;
     for (int r = 0; r < node.results; ++r)
       if (!pricing::passes_on(plan, e, node.result + r)) written += pricing::bytes_written(plan, node, node.result + r);
     for (int i = 0; i < node.operands.size(); ++i)
-      if (!pricing::is_there(plan, e, n, node.operands[i]))
-        bytes += i == pricing::reads_part_of(node) ? written : local_bytes(g.value(node.operands[i]).type, plan.mesh);
+      if (!pricing::is_there(plan, e, n, node.operands[i])) bytes += pricing::bytes_read(plan, node, i, written);
     bytes += written + (machine.write_allocates && !node.operation->updates ? written : 0);
   });
   return static_cast<double>(bytes);
@@ -88,7 +98,7 @@ constexpr double bytes_moved(const Plan& plan, const Event& e, const Machine& ma
 
 /// Seconds in which so many bytes are read and written.
 constexpr double streaming_seconds(double bytes, const Rates& rates) {
-  return bytes / (bytes <= rates.cache_bytes ? rates.cache_bandwidth : rates.memory_bandwidth);
+  return bytes > 0 ? bytes / (bytes <= rates.cache_bytes ? rates.cache_bandwidth : rates.memory_bandwidth) : 0;
 }
 
 namespace pricing {

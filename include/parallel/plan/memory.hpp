@@ -93,17 +93,24 @@ struct Placing {
     alive.resize(g.size_of_values(), false);
     passes_on_.resize(g.size_of_values(), false);
     readers_ = count_readers();
+    made_in_.resize(g.size_of_values(), -1);
+    Vector<int> times_read;  // per value that is no alias: by how many nodes that happen, it or what looks at it
+    times_read.resize(g.size_of_values(), 0);
     for (const Event& e : events)
       each_node(g, e, [&](int n) {
         const Node& node = g.node(n);
         for (int r = 0; r < node.results; ++r) alive[node.result + r] = true;
-        for (const int o : node.operands)
-          for (int v = before_aliases(g, mesh, o);; v = before_aliases(g, mesh, g.maker(v).operands[0])) {
+        for (const int o : node.operands) {
+          int v = before_aliases(g, mesh, o);
+          times_read[v] += e.kind == EventKind::wait ? 0 : 1;
+          for (;; v = before_aliases(g, mesh, g.maker(v).operands[0])) {
             alive[v] = true;
             if (!g.maker(v).is(Structural::layer)) break;  // else with a slice its stack
           }
+        }
         if (n != e.node) pass_on(node, readers_);
       });
+    each_needed([&](int value) { ++times_read[before_aliases(g, mesh, value)]; }, g);
     for (const Carry& c : g.carries)
       if (c.result >= 0 && alive[c.result]) alive[c.inside] = true;
 
@@ -119,6 +126,7 @@ struct Placing {
       int block = 0;
       while (g.maker(s.outside).operands[block] != s.inside) ++block;
       lie_as_layer(root, s.outside, block, g.region(s.region));
+      if (allocation_of[root] >= 0) make_in(root, times_read);
     }
     for (const int n : g.order) {
       const Node& node = g.node(n);
@@ -126,6 +134,18 @@ struct Placing {
     }
   }
 
+  /// A layer's value that on this mesh is no other than what an iteration makes, for nothing else: that is made in the
+  /// layer's place.
+  constexpr void make_in(int layer, const Vector<int>& times_read) {
+    const Node& node = g.maker(layer);
+    if (!node.owns || !node.is(Structural::move) || !looks_at(g, node, mesh)) return;
+    const int made = before_aliases(g, mesh, node.operands[0]);
+    const Node& maker = g.maker(made);
+    if (times_read[made] == 1 && maker.region == node.region && !maker.owns && !maker.operation->updates &&
+        (maker.operation->computes || calls(maker, mesh)) && g.value(made).type.dtype == g.value(layer).type.dtype &&
+        bytes(made) == bytes(layer))
+      made_in_[made] = layer;
+  }
   /// The stack of whose slices iterations make another in place, by an update, or as nothing moves; or -1.
   constexpr int filled_in_place(int inside) const {
     int root = before_aliases(g, mesh, inside);
@@ -195,6 +215,8 @@ struct Placing {
         storage[value].stride = aligned(bytes(value));
         storage[value].loop = region.loop;
         storage[value].of_chunk = region.staged;
+      } else if (made_in_[value] >= 0) {
+        lie_with(value, made_in_[value]);
       } else {
         own(value, bytes(value), 1, node.region);
       }
@@ -372,6 +394,7 @@ struct Placing {
   Vector<int> begins_{}, ends_{};
   Vector<bool> here_{};       ///< per node: whether this stage has it
   Vector<bool> passes_on_{};  ///< per value
+  Vector<int> made_in_{};     ///< per value: the layer in whose place it is made, or -1
   Vector<int> readers_{};     ///< per value
   Vector<bool> ahead_{};      ///< per node: a collective that iterations start for the next
   Vector<int> replaces_{};    ///< per value that is gathered in the place of a member: the member's; or -1

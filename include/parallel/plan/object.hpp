@@ -15,7 +15,7 @@ namespace object {
 inline constexpr std::int64_t magic = 0x6c656c6c61726170;          ///< "parallel", as a little-endian machine writes it
 inline constexpr std::int64_t program_magic = 0x6d6172676f72703a;  ///< ":program"
 inline constexpr std::int64_t mesh_magic = 0x3a6873656d3a3a3a;     ///< ":::mesh:"
-inline constexpr std::int64_t version = 18;
+inline constexpr std::int64_t version = 19;
 /// magic, magic, version, words in all, checksum of the program, words up to its end, checksum of the rest: lines and
 /// spellings of types, which differ from compiler to compiler. All before is the same from all of them, and it alone is
 /// hashed and compared.

@@ -32,6 +32,7 @@ struct Storage {
   int shift = 0;            ///< slot = (iteration + shift) mod modulo
   int modulo = 0;           ///< 0: slot = index; else iterations are counted from 0 also where the loop goes back
   int region = 0;
+  bool operator==(const Storage&) const = default;
 };
 
 struct Memory {

@@ -155,9 +155,8 @@ constexpr AxisList sending_axes(const AxisList& axes, const Mesh& mesh) {
     if (mesh.extent(a) > 1) several.push_back(a);
   return several.empty() ? axes : several;
 }
-/// Whether a node's result is its operand's storage on this mesh.
-constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) {
-  if (node.owns) return false;
+/// Whether a node's result is no other than its operand on this mesh.
+constexpr bool looks_at(const GraphView& g, const Node& node, const Mesh& mesh) {
   if (node.operation->aliases) return true;
   if (node.is(Structural::rounded)) return !calls(g.maker(node.operands[1]), mesh);
   const Transition& t = node.transition;
@@ -165,6 +164,10 @@ constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) 
     return t.collective == Collective::send || (t.chunks == 1 && !edge_calls(t, mesh, 0));
   return !t.axes.empty() && (t.collective == Collective::retype || t.collective == Collective::drop ||
                              is_there(t, mesh) || (mesh.extent(t.axes) == 1 && !copies(t.collective)));
+}
+/// Whether it is its operand's storage: where it has none of its own.
+constexpr bool is_alias(const GraphView& g, const Node& node, const Mesh& mesh) {
+  return !node.owns && looks_at(g, node, mesh);
 }
 
 }  // namespace parallel::internals

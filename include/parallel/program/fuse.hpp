@@ -149,7 +149,8 @@ struct Fusing {
            made.type == result.type && stays(node.operands[0]) && (node.operands.size() < 2 || stays(node.operands[1]));
   }
   /// Whether a value that in all phases only node n reads has room of its own, which lives as long as the result of n
-  /// would. What stages hand to each other, or a loop to the next iteration, lies otherwise.
+  /// would. What stages hand to each other, or a loop to the next iteration, lies otherwise; what is accumulated there
+  /// is read by no sum.
   constexpr bool gives_its_room(int value, int n) const {
     const Value &made = g.values[value], &result = g.values[g.nodes[n].result];
     const Node& maker = g.nodes[made.node];
@@ -204,10 +205,12 @@ struct Fusing {
     return same;
   }
   /// Whether an element of a node's result comes from the same element, or row or number, of its operands, and from
-  /// run-time numbers.
+  /// run-time numbers. The pieces of a concatenation have places of their own.
   constexpr bool by_element(int n) const {
     const Node& node = g.nodes[n];
-    if (node.operands.empty() || node.results != 1 || !node.transition.axes.empty()) return false;
+    if (node.operands.empty() || node.results != 1 || !node.transition.axes.empty() ||
+        node.operation == &operation::concatenate)
+      return false;
     const Layout& result = g.values[node.result].type.layout;
     for (int i = 0; i < node.operands.size(); ++i) {
       if (g.maker(node.operands[i]).is(Structural::scalars)) continue;
