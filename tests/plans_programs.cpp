@@ -232,6 +232,14 @@ struct AcrossLoop {
   Layers<2, AddsBias> layers;
   constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x, matmul(x, w)))); }
 };
+struct Doubling {
+  Parameter<float, Shape<16, 16>> w;
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(x, w); }
+};
+struct DoublingLayers {
+  Layers<3, Doubling> layers;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(layers(x))); }
+};
 struct LooksUp {
   Parameter<float, Shape<12, 8>> token, head;
   constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
@@ -420,6 +428,25 @@ TEST_CASE("gradients of embeddings are added in place to those of a tied head an
   CHECK(counts(std::type_identity<Accumulate<2, Tied>>{}) == std::array{0, 1});
   CHECK(counts(std::type_identity<Untied>{}) == std::array{1, 0});
   CHECK(counts(std::type_identity<Accumulate<2, Untied>>{}) == std::array{0, 1});
+}
+TEST_CASE("a layer's gradient is made in its place where the move that completes it has one rank") {
+  const auto copied = []<class Program>(std::type_identity<Program>, const Mesh& on) {
+    const OwnedPlan plan = derive<Program>(on);
+    int moves = 0, copies = 0;
+    for (const Event& e : plan->events) {
+      const Node& node = plan->graph.node(e.node);
+      if (e.kind != EventKind::compute || !node.is(Structural::move)) continue;
+      const auto at = [&](int v) { return plan->storage[static_cast<std::size_t>(v)]; };
+      ++moves;
+      copies += at(node.operands[0]) == at(node.result) ? 0 : 1;
+    }
+    return std::array{moves, copies};
+  };
+  using Step = Training<DoublingLayers, Sgd, Rows>;
+  CHECK(copied(std::type_identity<Step>{}, Mesh{}) == std::array{1, 0});
+  CHECK(copied(std::type_identity<Step>{}, Mesh{data = 2}) == std::array{0, 0});
+  using Scattered = AllStored<Step, Stored<data, Zero::gradients>>;
+  CHECK(copied(std::type_identity<Scattered>{}, Mesh{}) == std::array{1, 0});
 }
 TEST_CASE("what is between nodes of a fusion needs no room where a stage has several chunks") {
   using Step = Accumulate<4, Training<LinearStages, Sgd, Rows>>;
