@@ -195,23 +195,23 @@ TEST_CASE_TEMPLATE("what goes element by element, by several threads", T, float,
       check_threads<T>(*o, [&] { return made(&second); });
 }
 TEST_CASE_TEMPLATE("what is added to a part of a sum, by several threads", T, float, double) {
-  for (const std::int64_t many : {300, 9000}) {
-    const Sizes table{300, 333};  // of as many rows, too, as are added
+  const Sizes table{300, 333};
+  const Numbers sum = normal_numbers(table, 1);
+  for (const std::int64_t many : {300, 6400}) {  // as many rows as the table has, and so many that threads share them
+    const Numbers index = whole_numbers({many}, 2, 301), g = normal_numbers({many, 333}, 3);
     check_threads<T>(operation::accumulate_rows, [&] {
       Run<T> run;
-      run.operand(normal_numbers(table, 1)).integers(whole_numbers({many}, 2, 301));
-      run.operand(normal_numbers({many, 333}, 3)).result_in_place(0);
+      run.operand(sum).integers(index).operand(g).result_in_place(0);
       return run;
     });
   }
-  const Sizes sizes{4096, 3, 200};
-  for (const Sizes& of : {Sizes{4096, 3, 200}, Sizes{4096, 1, 200}, Sizes{4096, 3, 171}, Sizes{3600, 3, 200}}) {
-    const std::int64_t dim = of[0] < 4096 ? 0 : of[1] < 3 ? 1 : 2;
+  const Sizes sizes{1100, 2, 1000};
+  const Numbers all = whole_numbers(sizes, 1, 99);
+  for (const Sizes& of : {sizes, Sizes{1100, 2, 955}}) {
+    const Numbers part = whole_numbers(of, 2, 99);
     check_threads<T>(operation::accumulate_slice, [&] {
-      const std::int64_t size = of[static_cast<std::size_t>(dim)], all = sizes[static_cast<std::size_t>(dim)];
       Run<T> run;
-      run.operand(normal_numbers(sizes, 1)).operand(normal_numbers(of, 2)).result_in_place(0);
-      run.ints({dim, all - size, all});
+      run.operand(all).operand(part).result_in_place(0).ints({2, 1000 - of[2], 1000});
       return run;
     });
   }
