@@ -30,6 +30,13 @@ struct Scaled {  // backward there is more to compute behind the reduction that 
   Parameter<float, Shape<8 / tensor, 6>> down;
   constexpr auto operator()(Distributed auto x) const { return matmul(gelu(matmul(x, exp(exp(up)))), down); }
 };
+// Backward, rows are added in place to a product's gradient, which the iteration before may still be sending.
+struct LooksUp {
+  Parameter<float, Shape<6, 6>> w, other;
+  constexpr auto operator()(Distributed auto x) const {
+    return x + matmul(matmul(embedding(argmax<1>(x), w), transpose(other)), w);
+  }
+};
 
 template <int depth, class Block>
 struct Deep {
@@ -190,6 +197,8 @@ void check_stored() {
   check<AllStored<Step<Deep<3, Network>>, Annotation>>(2);
   check<AllStored<Accumulate<3, Step<Deep<3, Network>>>, Annotation>>(2);
   check<AllStored<Step<Deep<3, Scaled>>, Annotation>>(2);
+  check<AllStored<Step<Deep<3, LooksUp>>, Annotation>>(2);
+  check<AllStored<Accumulate<3, Step<Deep<3, LooksUp>>>, Annotation>>(2);
   check<AllStored<Step<Two>, Annotation>>(3);
   check<AllStored<Step<Again>, Annotation>>(1);
   check<AllStored<Accumulate<3, Step<Shares>>, Annotation>>(2);
@@ -220,6 +229,7 @@ TEST_CASE("a layer that uses a value more than once, and one with a constant and
   check_all<Deep<3, Twice>>(1);
   check_all<Deep<3, Drops>>(1);
   check_all<Deep<3, Added>>(2);
+  check_all<Deep<3, LooksUp>>(2);
 }
 TEST_CASE("several loops, and a loop used again") {
   check_all<Two>(3);

@@ -235,9 +235,19 @@ struct Ordering {
       if (g.value(s.inside).node == n) return cross(n, body, -1);
     return false;
   }
+  /// The node of an iteration that first writes where a value lies: what others add to in its place, but no layer and
+  /// nothing that is carried.
+  constexpr int first_writes(int value) const {
+    for (;;) {
+      const int made = g.value(before_aliases(g, mesh, value)).node;
+      if (!g.node(made).operation->updates) return made;
+      value = g.node(made).operands[0];
+      if (!g.maker(before_aliases(g, mesh, value)).operation->computes) return made;
+    }
+  }
   /// `inside`: as which the next iteration reads it, or -1.
   constexpr bool cross(int n, int body, int inside) {
-    const int made = g.value(before_aliases(g, mesh, g.node(n).operands[0])).node;
+    const int made = first_writes(g.node(n).operands[0]);
     int starts = 0, at = -1, maker = -1;
     for (int e = body; e < events.size(); ++e) {
       const Node& node = g.node(events[e].node);
