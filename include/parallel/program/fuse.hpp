@@ -154,10 +154,10 @@ struct Fusing {
   constexpr bool gives_its_room(int value, int n) const {
     const Value &made = g.values[value], &result = g.values[g.nodes[n].result];
     const Node& maker = g.nodes[made.node];
-    const bool own = maker.operation->computes && !maker.operation->aliases &&
+    const bool own = maker.is(Structural::none) && maker.operation->computes && !maker.operation->aliases &&
                      (!maker.operation->updates || maker.operation == &operation::accumulate_rows ||
                       maker.operation == &operation::accumulate_slice) &&
-                     maker.operation->structural == Structural::none && maker.transition.axes.empty();
+                     maker.transition.axes.empty();
     return own && g.stages == nullptr && reader[value] == n && !read_later[value] && made.region == result.region &&
            made.home == result.home && made.type == result.type && !handed_on[g.nodes[n].result];
   }

@@ -42,8 +42,8 @@ void embedding(const Call& call) {
 }
 
 /// Rows of g, sorted by the row of the table to which they are added, in pieces of `span`. A row of the table whose
-/// rows of g lie in one piece is written, or where the table has a sum already added to; of others a piece has a partial
-/// sum: of the run that began before it, and of the one that goes on behind it.
+/// rows of g lie in one piece is written, or added to where the table has a sum; of others a piece has a partial sum: of
+/// the run that began before it, and of the one that goes on behind it.
 template <class T, class Out, bool onto_sum>
 struct SortedRows {
   static constexpr int threads = 128, n = pack_elements<T>, width = threads * n;
@@ -205,8 +205,8 @@ void embedding_gradient(const Call& call) {
   zero(call);
   add_rows<Out, false>(call, call.operands[0], call.operands[1]);
 }
-/// (sum, index, g): the rows of g added up by index, and then to sum, in its storage. Floor: 6 bytes per element of g in
-/// bf16.
+/// (sum, index, g): the rows of g added up by index, and then to sum, in its storage. Floor: 6 bytes per element of g
+/// in bf16.
 template <class Out>
 void accumulate_rows(const Call& call) {
   add_rows<Out, true>(call, call.operands[1], call.operands[2]);

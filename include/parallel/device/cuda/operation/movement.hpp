@@ -152,8 +152,8 @@ struct AddRows {
     for (int e = 0; e < n; ++e) sum.of[e] = narrow<T>(widen(sum.of[e]) + widen(some.of[e]));
   }
 };
-/// (sum, x): sum and x from position ints[1] of dimension ints[0] on, in the storage of sum. Reads and writes as much as
-/// x has.
+/// (sum, x): sum and x from position ints[1] of dimension ints[0] on, in the storage of sum. Reads and writes as much
+/// as x has.
 template <class T>
 void accumulate_slice(const Call& call) {
   const View &sum = call.results[0], &x = call.operands[1];
