@@ -2,12 +2,14 @@
 #include <parallel/operation/argmax.hpp>
 #include <parallel/operation/cast.hpp>
 #include <parallel/operation/dropout.hpp>
+#include <parallel/operation/embedding.hpp>
 #include <parallel/operation/larger.hpp>
 #include <parallel/operation/loss.hpp>
 #include <parallel/operation/operators.hpp>
 #include <parallel/operation/power.hpp>
 #include <parallel/operation/reduce.hpp>
 #include <parallel/operation/scale.hpp>
+#include <parallel/operation/slice.hpp>
 #include <parallel/operation/source.hpp>
 #include <parallel/operation/top_k.hpp>
 #include <parallel/operation/unary.hpp>
