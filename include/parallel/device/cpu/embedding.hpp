@@ -67,14 +67,16 @@ void accumulate_rows(const Call& call) {
   each_part(team_for(call, static_cast<double>(found * n)), n, 64, [&](Index begin, Index end) {
     std::byte* const own = scratch_bytes<Purpose::rows>(static_cast<std::size_t>(room.bytes()));
     T* const sum = reinterpret_cast<T*>(own + room.places);
-    for (Index at = 0; at < found;) {
-      const Index row = places[at] >> low;
-      const auto next = [&] { return g + (places[at++] & ((Index{1} << low) - 1)) * n + begin; };
-      const auto goes_on = [&] { return at < found && places[at] >> low == row; };
-      const T* from = next();
-      if (goes_on()) {
+    const auto row_of = [&](Index at) { return places[at] >> low; };
+    const auto given = [&](Index at) { return g + (places[at] & ((Index{1} << low) - 1)) * n + begin; };
+    for (Index first = 0, last = 0; first < found; first = last) {
+      const Index row = row_of(first);
+      for (last = first + 1; last < found && row_of(last) == row; ++last) {
+      }
+      const T* from = given(first);
+      if (last - first > 1) {
         std::copy_n(from, end - begin, sum);
-        while (goes_on()) add_to(sum, next(), end - begin);
+        for (Index at = first + 1; at < last; ++at) add_to(sum, given(at), end - begin);
         from = sum;
       }
       add_to(table.as<T>() + row * n + begin, from, end - begin);
