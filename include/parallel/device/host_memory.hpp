@@ -15,20 +15,39 @@
 
 namespace parallel::internals {
 
-/// A zeroed block, touched once: a first touch of a page costs more than a step's arithmetic on it. Large ones ask for
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+/// So many bytes, a multiple of huge pages, in a mapping of their own: pages that an allocator once asked for as huge
+/// stay so where it gives them to others, whose memory then grows by whole ones. Null where there is no memory.
+inline void* map_huge_pages(std::size_t bytes) {
+  constexpr std::size_t page = account::huge_page;
+  void* const all = mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  auto* const first = static_cast<std::byte*>(all);
+  const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(all) % page) % page;
+  if (before > 0) munmap(first, before);
+  munmap(first + before + bytes, page - before);
+  madvise(first + before, bytes, MADV_HUGEPAGE);
+  return first + before;
+}
+inline void unmap_huge_pages(void* p, std::size_t bytes) { munmap(p, bytes); }
+#else
+inline void* map_huge_pages(std::size_t bytes) { return std::aligned_alloc(account::huge_page, bytes); }
+inline void unmap_huge_pages(void* p, std::size_t) { std::free(p); }
+#endif
+
+/// A zeroed block, touched once: a first touch of a page costs more than a step's arithmetic on it. Large ones lie in
 /// huge pages.
 class HostMemory {
  public:
   HostMemory() = default;
   explicit HostMemory(std::int64_t bytes) : bytes_(bytes) {
     if (bytes <= 0) return;
-    const auto page = static_cast<std::size_t>(account::page_of(bytes)),
-               whole = static_cast<std::size_t>(account::block_on_cpu(bytes));
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(page, whole)));
+    const auto whole = static_cast<std::size_t>(account::block_on_cpu(bytes));
+    if (account::page_of(bytes) == account::huge_page)
+      data_ = {static_cast<std::byte*>(map_huge_pages(whole)), Free{whole}};
+    else
+      data_ = {static_cast<std::byte*>(std::aligned_alloc(account::line, whole)), Free{0}};
     if (!data_) throw std::bad_alloc();
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (page == account::huge_page) madvise(data_.get(), whole, MADV_HUGEPAGE);
-#endif
     std::memset(data_.get(), 0, whole);
   }
   std::byte* data() const { return data_.get(); }
@@ -49,9 +68,10 @@ class HostMemory {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+    std::size_t in_huge_pages;  // bytes
+    void operator()(std::byte* p) const { in_huge_pages > 0 ? unmap_huge_pages(p, in_huge_pages) : std::free(p); }
   };
-  std::unique_ptr<std::byte, Free> data_{};
+  std::unique_ptr<std::byte, Free> data_{nullptr, Free{0}};
   std::int64_t bytes_ = 0;
 };
 
