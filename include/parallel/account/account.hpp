@@ -57,6 +57,8 @@ struct DeviceAccount {
   std::int64_t (*block)(std::int64_t bytes);                  ///< what a block of so many bytes takes
   account::Scratch (*scratch)(const account::Extents& call);  ///< what the kernel of a call works in, at most
   bool is_host = false;                                       ///< its memory is that of the rank's host
+  /// what operand 1 of a call takes as its kernel reads it, where that may be kept for the next such call; else 0
+  std::int64_t (*packed)(const account::Extents& call) = nullptr;
 };
 
 }  // namespace parallel::internals

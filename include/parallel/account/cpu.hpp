@@ -61,6 +61,30 @@ constexpr std::int64_t packing_of_product(Side m, Side n, Side k, std::int64_t e
   return whole(columns * depth * element, line) + rows * at_most(packed_depth(depth), k.n) * element;
 }
 
+/// The sides of a call (x, w) -> y of matmul, and how many products it is; none of what only a file may say.
+struct SidesOfProduct {
+  std::int64_t batch = 0, m = 0, n = 0, k = 0;
+};
+constexpr SidesOfProduct sides_of_product(const Extents& call) {
+  const Part &x = call.operands[0], &y = call.results[0];
+  const operation::Product p(call.ints);
+  const int free = x.rank() - p.batch - p.contracted;
+  if (p.batch < 0 || p.contracted < 0 || free < 0 || p.batch + free > y.rank()) return {};
+  return {x.extent(0, p.batch), y.extent(p.batch, p.batch + free), y.extent(p.batch + free, y.rank()),
+          p.left_transposed ? x.extent(p.batch, p.batch + p.contracted) : x.extent(x.rank() - p.contracted, x.rank())};
+}
+/// Bytes of a product's right operand in tiles, one behind the other, of which each begins at a whole line: 0 where some
+/// would not, in halves, and where there are more rows than columns, beside which packing it is little.
+constexpr std::int64_t packed_weight(const Extents& call) {
+  if (call.operation != operation::matmul.name || call.operands.size() != 2 || call.results.size() != 1) return 0;
+  const DType type = call.results[0].dtype;
+  if (is_half(type) || call.operands[0].dtype != type || call.operands[1].dtype != type) return 0;
+  const std::int64_t element = bytes_of(type);
+  const SidesOfProduct s = sides_of_product(call);
+  if (s.m >= s.n || depth_unit * s.n * element % line != 0 || s.k * s.n * element % line != 0) return 0;
+  return s.batch * s.k * s.n * element;
+}
+
 /// Attention has the scores of so many queries and keys at a time, which stay in the second cache. More queries, and a
 /// head's keys are packed less often; fewer, and a causal one computes less that nobody sees.
 inline constexpr std::int64_t most_keys = 384, most_queries = 128;
@@ -107,15 +131,8 @@ constexpr Scratch scratch_of(const Extents& call) {
   const Part& first = call.operands[0];
   const std::int64_t element = call.results[0].dtype == DType::f64 ? 8 : 4;
   if (call.operation == operation::matmul.name) {
-    const Part& y = call.results[0];
-    const operation::Product p(call.ints);
-    const int free = first.rank() - p.batch - p.contracted;
-    // what no program has, but a file may say
-    if (p.batch < 0 || p.contracted < 0 || free < 0 || p.batch + free > y.rank()) return s;
-    const std::int64_t k = p.left_transposed ? first.extent(p.batch, p.batch + p.contracted)
-                                             : first.extent(first.rank() - p.contracted, first.rank());
-    of(Purpose::packing) =
-        packing_of_product({y.extent(p.batch, p.batch + free)}, {y.extent(p.batch + free, y.rank())}, {k}, element);
+    const SidesOfProduct sides = sides_of_product(call);
+    of(Purpose::packing) = packing_of_product({sides.m}, {sides.n}, {sides.k}, element);
   } else if (call.operation == operation::attention.name || call.operation == operation::attention_derivative.name) {
     if (first.rank() != 4 || call.operands.size() < 3 || call.operands[1].rank() != 4 || call.operands[2].rank() != 4)
       return s;
@@ -163,6 +180,6 @@ constexpr Scratch scratch_of(const Extents& call) {
 }  // namespace cpu
 
 /// The CPU's; its kernels' scratch is one of each thread, so of each rank that has one.
-inline constexpr DeviceAccount on_cpu{"CPU", block_on_cpu, cpu::scratch_of, true};
+inline constexpr DeviceAccount on_cpu{"CPU", block_on_cpu, cpu::scratch_of, true, cpu::packed_weight};
 
 }  // namespace parallel::internals::account

@@ -126,6 +126,9 @@ struct Views : List<View, capacity> {
   }
 };
 
+namespace cpu {
+struct PackedWeight;
+}  // namespace cpu
 struct Call;
 /// Computes the results of one node on one rank from the rank's own parts, or has the device's stream compute them. Two
 /// views never overlap unless the operation updates in place, or stands in a fusion: then a result may be the operand
@@ -147,6 +150,7 @@ struct Call {
   /// the device's own: of a GPU its stream and handles, of a CPU the rank's threads; a device around another one hands
   /// it on
   void* context = nullptr;
+  cpu::PackedWeight* packed = nullptr;  ///< on a CPU: where operand 1 is kept as the kernel reads it
 
   /// On a CPU: number i, from 0 on, of those that an optimizer's `replace` or `apply` names for the operation. Throws
   /// Failure for one that it has not.

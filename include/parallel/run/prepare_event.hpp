@@ -9,6 +9,7 @@
 #include <parallel/communicator/communicator.hpp>
 #include <parallel/device/device.hpp>
 #include <parallel/device/host.hpp>
+#include <parallel/plan/packed_once.hpp>
 #include <parallel/plan/taking_part.hpp>
 #include <parallel/plan/walk.hpp>
 #include <parallel/run/failure.hpp>
@@ -146,6 +147,10 @@ class PrepareEvent {
     device.prepare(call);
     if (i.updates && g_.commit >= 0 && g_.value(node.result).kind == Kind::parameter)  // else its own work in place
       call.commit = call.operands[call.operands.size() - 1].as<const double>();
+    if constexpr (requires { device.keep_packed(call, 0, std::int64_t{}, std::int64_t{}, std::int64_t{}); })
+      for (int p = 0; p < packed_.size(); ++p)
+        if (packed_[p] == packed_once(plan_, node, On::account))
+          device.keep_packed(call, p, packed_[p].slots, packed_[p].storage.stride, packed_[p].bytes);
     for (int o = 0; o < node.operands.size(); ++o) follow(i, call.operands[o], node.operands[o], node.region);
     for (int r = 0; r < node.results; ++r) follow(i, call.results[r], node.result + r, node.region);
   }
@@ -176,6 +181,7 @@ class PrepareEvent {
   const Device& device_;
   const Host& host_;
   const std::optional<Looking>& looking_;  // none: no step is looked into
+  const Vector<PackedOnce> packed_ = packed_once(plan_, Device::account);
   int rank_;
 };
 

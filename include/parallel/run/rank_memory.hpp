@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <parallel/device/host.hpp>
+#include <parallel/plan/packed_once.hpp>
 #include <parallel/run/block_layout.hpp>
 #include <parallel/run/check_ranks.hpp>
 #include <parallel/run/handed_name.hpp>
@@ -236,7 +237,9 @@ class RankMemory {
   Position position_;
   /// The device with what the plan's kernels work in, where that is the host's.
   static Device ready(Device device, const Plan& plan) {
-    if constexpr (requires(const account::Scratch& s) { device.make_ready(s); })
+    if constexpr (requires(const account::Scratch& s, std::int64_t bytes) { device.make_ready(s, bytes); })
+      device.make_ready(plan.scratch(Device::account), packed_weights(plan, Device::account));
+    else if constexpr (requires(const account::Scratch& s) { device.make_ready(s); })
       device.make_ready(plan.scratch(Device::account));
     return device;
   }

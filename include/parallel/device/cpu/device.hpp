@@ -2,12 +2,14 @@
 // that includes <parallel/device/cpu.hpp> and says `template struct parallel::internals::cpu::Table<float>;`.
 #pragma once
 #include <parallel/device/cpu/in_float.hpp>
+#include <parallel/device/cpu/packed.hpp>
 #include <parallel/device/cpu/parts.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 #include <parallel/device/cpu/team.hpp>
 #include <parallel/device/device.hpp>
 #include <parallel/device/host_memory.hpp>
 #include <parallel/device/kernel_table.hpp>
+#include <parallel/meta/product_library.hpp>
 
 namespace parallel::internals {
 
@@ -37,16 +39,29 @@ struct CpuOf {
   static constexpr int most_threads = 1024;  ///< of a rank
   int threads = 1;                    ///< that compute a rank's operations together: its share of the machine's cores
   std::shared_ptr<cpu::Team> team{};  ///< they, of an executor's device
+  /// Whether weights that a step multiplies by several times, for micro-batches or steps of a Scan, are packed once: in
+  /// memory beside the plan's, packed_weights(plan) bytes.
+  bool packs_once = false;
+  std::shared_ptr<cpu::PackedWeights> packed{};  ///< they, of an executor's device
 
   /// For an executor: begins its threads, which all executors of the calling thread share, each with what a plan's
   /// kernels work in. Throws Failure where they are none, more than `most_threads`, or more than the system gives.
-  void make_ready(const account::Scratch& scratch) {
+  void make_ready(const account::Scratch& scratch, std::int64_t packed_weights = 0) {
     if (threads < 1 || threads > most_threads)
       throw Failure(
           "a Cpu has " + std::to_string(threads) + " threads; give it from 1 to " + std::to_string(most_threads),
           exit_code::configuration);
     team = cpu::team_of(threads);
     cpu::each_unit(team.get(), threads, [&](std::int64_t) { cpu::reserve(scratch); });
+    if (packs_once && product_library() == "Eigen") packed = std::make_shared<cpu::PackedWeights>(packed_weights);
+  }
+  void begin_step() const {
+    if (packed != nullptr) packed->begin_step();
+  }
+  /// Has a product keep its right operand packed, as the weight of this number, of which so many layers stand at a
+  /// distance of so many bytes.
+  void keep_packed(Call& call, int number, std::int64_t layers, std::int64_t stride, std::int64_t bytes) const {
+    if (packed != nullptr) call.packed = packed->at(number, call.operands[1].data, layers, stride, bytes);
   }
   /// Computes a launch by all of them, where it can be shared out; products and attention see to it themselves.
   void compute(const Launch& launch) const { team == nullptr ? launch.run() : cpu::compute(*team, launch); }

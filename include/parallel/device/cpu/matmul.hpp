@@ -37,12 +37,12 @@ struct Products {
 /// them pack is the smaller operand. Parts begin where a thread alone has other registers, too, hence the same bits.
 template <class T>
 void multiply(Team* team, Index m, Index n, Index k, const Matrix<const T>& left, const Matrix<const T>& right,
-              const Matrix<T>& out, const Finish& finish) {
+              const Matrix<T>& out, const Finish& finish, const Panels<T>& kept) {
   const Tiles<T> tiles(m, n, k);
   const auto part = [&](Index row, Index rows, Index column, Index columns) {
     const Finish own{finish.tile, finish.call, row, column};
     multiply<T>(tiles, rows, columns, k, 1, left.from_row(row), right.from_column(column),
-                out.from_row(row).from_column(column), false, own);
+                out.from_row(row).from_column(column), false, own, kept.from(column * k));
   };
   if (m < n)
     each_part(team, n, account::cpu::column_unit(sizeof(T)), [&](Index j, Index end) { part(0, m, j, end - j); });
@@ -53,14 +53,18 @@ void multiply(Team* team, Index m, Index n, Index k, const Matrix<const T>& left
 template <class T>
 void product(const Call& call, const Finish& finish) {
   const Products p(call);
+  const Panels<T> kept = call.packed == nullptr ? Panels<T>() : call.packed->of<T>(call.operands[1].data);
   const auto one = [&](Team* team, Index b) {
     multiply<T>(team, p.m, p.n, p.k, p.left<T>(call, b), p.right<T>(call, b),
-                {call.results[0].as<T>() + b * p.m * p.n, p.n}, finish);
+                {call.results[0].as<T>() + b * p.m * p.n, p.n}, finish, kept.from(b * p.k * p.n));
   };
   const auto all = static_cast<double>(p.batch * p.m * p.n) * static_cast<double>(p.k);
   Team* const team = team_for(call, all);
-  if (team != nullptr && p.batch >= team->size()) return each_unit(team, p.batch, [&](Index b) { one(nullptr, b); });
-  for (Index b = 0; b < p.batch; ++b) one(team_for(call, all / static_cast<double>(p.batch)), b);
+  if (team != nullptr && p.batch >= team->size())
+    each_unit(team, p.batch, [&](Index b) { one(nullptr, b); });
+  else
+    for (Index b = 0; b < p.batch; ++b) one(team_for(call, all / static_cast<double>(p.batch)), b);
+  if (kept) call.packed->is_packed(call.operands[1].data);
 }
 template <class T>
 void matmul(const Call& call) {

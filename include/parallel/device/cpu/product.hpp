@@ -6,6 +6,7 @@
 // here (one core of Zen 4, with depths of 384 and before it was fetched from within the kernel), now at 86 % (Zen 5).
 #pragma once
 #include <parallel/device/cpu/ahead.hpp>
+#include <parallel/device/cpu/packed.hpp>
 #include <parallel/device/cpu/product_elsewhere.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 #if EIGEN_VERSION_AT_LEAST(3, 4, 90)  // whose kernels for AVX-512 write past the Results below
@@ -96,7 +97,8 @@ struct Results {
 /// out^T = right^T * left^T.
 template <class T, int left_order, int right_order>
 void multiply_packed(const Tiles<T>& tiles, Index m, Index n, Index k, T factor, const Matrix<const T>& left,
-                     const Matrix<const T>& right, const Matrix<T>& out, bool add, const Finish& finish) {
+                     const Matrix<const T>& right, const Matrix<T>& out, bool add, const Finish& finish,
+                     const Panels<T>& kept) {
   using namespace Eigen::internal;
   using Traits = gebp_traits<T, T>;
   using Left = const_blas_data_mapper<T, Index, left_order>;
@@ -132,10 +134,16 @@ void multiply_packed(const Tiles<T>& tiles, Index m, Index n, Index k, T factor,
           if (j == 0)
             for (Index d = 0; d < depth; d += at_once)
               pack_left(packed(l), from_left.getSubMapper(l + d, i), std::min(at_once, depth - d), rows, depth, d);
-          pack_right(right_tile, from_right.getSubMapper(j, l), depth, columns);
+          T* const panel = kept ? kept.tile(l, j, columns, k) : right_tile;
+          if (!kept.packed) pack_right(panel, from_right.getSubMapper(j, l), depth, columns);
           Ahead ahead;
           const auto next = [&](Index next_i, Index next_j, Index next_l) {
-            ahead.add(right, next_l, next_j, depth_at(next_l), columns_at(next_j));
+            const Index next_depth = depth_at(next_l), next_columns = columns_at(next_j);
+            if (kept.packed)
+              ahead.add(Matrix<const T>{kept.tile(next_l, next_j, next_columns, k)}, 0, 0, 1,
+                        next_depth * next_columns);
+            else
+              ahead.add(right, next_l, next_j, next_depth, next_columns);
             if (next_j == 0) ahead.add(left, next_i, next_l, rows_at(next_i), depth_at(next_l));
           };
           if (l + depth < end)
@@ -150,7 +158,7 @@ void multiply_packed(const Tiles<T>& tiles, Index m, Index n, Index k, T factor,
           constexpr Index strip = 32 * Traits::nr;  // few enough rows that what is finished is still in the cache
           for (Index row = 0; row < rows; row += strip) {
             const Index some = std::min(strip, rows - row);
-            multiply_tile({out.data + (i + row) * out.stride + j, out.stride, l == 0 && !add, &ahead}, right_tile,
+            multiply_tile({out.data + (i + row) * out.stride + j, out.stride, l == 0 && !add, &ahead}, panel,
                           packed(l) + row * depth, columns, depth, some, factor);
             if (finish && l + depth == k) finish({i + row, j, some, columns, out.stride});
           }
@@ -160,10 +168,12 @@ void multiply_packed(const Tiles<T>& tiles, Index m, Index n, Index k, T factor,
   }
 }
 
-/// out[m, n] = factor * left[m, k] * right[k, n], or added to what stands there. `out` does not lie transposed.
+/// out[m, n] = factor * left[m, k] * right[k, n], or added to what stands there. `out` does not lie transposed. `kept`:
+/// where the right one is kept packed.
 template <class T>
 void multiply(const Tiles<T>& tiles, Index m, Index n, Index k, T factor, const Matrix<const T>& left,
-              const Matrix<const T>& right, const Matrix<T>& out, bool add = false, const Finish& finish = {}) {
+              const Matrix<const T>& right, const Matrix<T>& out, bool add = false, const Finish& finish = {},
+              const Panels<T>& kept = {}) {
   constexpr int straight = Eigen::ColMajor, transposed = Eigen::RowMajor;  // of the transposes
   if (m == 0 || n == 0) return;
   if (k == 0) {
@@ -172,13 +182,13 @@ void multiply(const Tiles<T>& tiles, Index m, Index n, Index k, T factor, const 
   } else if (multiplied_elsewhere(m, n, k, factor, left, right, out, add)) {
     if (finish) finish({0, 0, m, n, out.stride});
   } else if (!left.transposed && !right.transposed) {
-    multiply_packed<T, straight, straight>(tiles, m, n, k, factor, left, right, out, add, finish);
+    multiply_packed<T, straight, straight>(tiles, m, n, k, factor, left, right, out, add, finish, kept);
   } else if (!left.transposed) {
-    multiply_packed<T, straight, transposed>(tiles, m, n, k, factor, left, right, out, add, finish);
+    multiply_packed<T, straight, transposed>(tiles, m, n, k, factor, left, right, out, add, finish, kept);
   } else if (!right.transposed) {
-    multiply_packed<T, transposed, straight>(tiles, m, n, k, factor, left, right, out, add, finish);
+    multiply_packed<T, transposed, straight>(tiles, m, n, k, factor, left, right, out, add, finish, kept);
   } else {
-    multiply_packed<T, transposed, transposed>(tiles, m, n, k, factor, left, right, out, add, finish);
+    multiply_packed<T, transposed, transposed>(tiles, m, n, k, factor, left, right, out, add, finish, kept);
   }
 }
 template <class T>

@@ -1,0 +1,187 @@
+// Weights that are packed once a step: the same bits as when each product packs them, for all ways in which a step
+// multiplies by a weight several times; as much memory as the plan says; and nothing left of the step before.
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include <parallel/communicator/threads.hpp>
+#include <parallel/device/cpu.hpp>
+#include <parallel/parallel.hpp>
+#include <parallel/plan/packed_once.hpp>
+#include <parallel/run/trainer.hpp>
+
+#include "pipeline_training.hpp"
+#include "program.hpp"
+
+using namespace parallel;
+using namespace parallel::internals;
+using namespace parallel::axes;
+
+namespace {
+
+/// A CPU that counts what it is asked to keep.
+struct Counting : Cpu {
+  struct Kept {
+    std::vector<std::int64_t> bytes;  // by number
+    int products = 0;
+  };
+  Kept* kept = nullptr;
+
+  void keep_packed(Call& call, int number, std::int64_t layers, std::int64_t stride, std::int64_t bytes) const {
+    Cpu::keep_packed(call, number, layers, stride, bytes);
+    if (kept == nullptr) return;
+    ++kept->products;
+    kept->bytes.resize(std::max(kept->bytes.size(), static_cast<std::size_t>(number) + 1));
+    kept->bytes[static_cast<std::size_t>(number)] = layers * bytes;
+  }
+};
+
+// 416 columns are several tiles, the last of them smaller, and 400 are several depths; 99 columns are not kept
+struct Block {
+  Parameter<float, Shape<96>> gain{ones};
+  Parameter<float, Shape<96, 416 / tensor>> up{normal(0.1)};
+  Parameter<float, Shape<416 / tensor, 96>> down{normal(0.1)};
+  constexpr auto operator()(Distributed auto x) const { return x + matmul(gelu(matmul(rms_norm(x, gain), up)), down); }
+};
+template <class... Word>
+struct Network {
+  Parameter<float, Shape<400, 96>> in{normal(0.1)};
+  Layers<3, Block, Word...> blocks;
+  Parameter<float, Shape<96, 99>> odd{normal(0.1)};
+  Parameter<float, Shape<99, 4, 24>> heads{normal(0.1)};
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(matmul(matmul(blocks(matmul(x, in)), odd), heads)));
+  }
+};
+template <int n, class... Word>
+using Step = Accumulate<n, Training<Network<Word...>, AdamW, Tensor<float, Shape<16 * n / data, 400>>>>;
+
+struct Cell {
+  Parameter<float, Shape<64, 64>> of{normal(0.1)};
+  constexpr auto operator()(Distributed auto h, Distributed auto x) const { return tanh(matmul(h, of) + x); }
+};
+struct Recurrent {
+  Scan<7, Cell> scan;
+  constexpr auto operator()(Distributed auto initial, Distributed auto x) const {
+    return mean(square(scan(initial, x).each));
+  }
+};
+using Over = Training<Recurrent, AdamW, Tensor<float, Shape<16 / data, 64>>, Tensor<float, Shape<7, 16 / data, 64>>>;
+
+struct Stages {
+  Parameter<float, Shape<400, 96>> in{normal(0.1)};
+  Layers<4 / stage, Block> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(matmul(x, in)))); }
+};
+using Staged = Accumulate<4, Training<Stages, AdamW, Tensor<float, Shape<64 / data, 400>>>>;
+
+struct Trained {
+  std::vector<double> results;        // losses and norms
+  std::vector<std::byte> parameters;  // of the first rank
+  std::vector<Counting::Kept> kept;   // by rank
+  std::vector<std::int64_t> stated;
+
+  bool operator==(const Trained& other) const { return results == other.results && parameters == other.parameters; }
+};
+/// Some steps, between which a parameter is set from outside.
+Trained trained(const Graph& graph, const Mesh& mesh, bool packs_once, int threads = 1) {
+  const auto ranks = static_cast<std::size_t>(mesh.ranks());
+  Trained seen;
+  seen.kept.resize(ranks);
+  seen.stated.resize(ranks);
+  run_threads(mesh.ranks(), [&](Threads& world) {
+    const OwnedPlan plan = pipelines::plan_of(graph, mesh, world.rank());
+    Parameters parameters(plan, world.rank(), 1);
+    Counting device;
+    device.threads = threads;
+    device.packs_once = packs_once;
+    device.kept = &seen.kept[static_cast<std::size_t>(world.rank())];
+    Trainer<Threads, Counting> trainer(plan, world, parameters, {}, 1, device);
+    int input = 0;
+    for (const Member& m : plan->graph.members)
+      if (m.role == Role::input)
+        trainer.executor().input(input++, program::numbers<float>(m.type.layout.elements(), 1));
+    for (int step = 0; step < 4; ++step) {
+      const auto result = trainer.step(0.01);
+      if (world.rank() == 0) seen.results.insert(seen.results.end(), {result.loss, result.gradient_norm});
+      for (const Member& m : plan->graph.members)
+        if (step == 1 && m.role == Role::parameter && m.layers == 0)
+          trainer.executor().set(plan->graph.path(m), program::numbers<float>(m.type.layout.elements(), 2));
+    }
+    seen.stated[static_cast<std::size_t>(world.rank())] = packed_weights(plan);
+    const std::byte* const first = parameters.data(plan, world.rank());
+    if (world.rank() == 0) seen.parameters.assign(first, first + plan->memory.of(MemoryBlock::parameter));
+  });
+  return seen;
+}
+/// How many weights each rank keeps.
+std::vector<std::size_t> weights_of(std::string_view name, const Graph& graph, const Mesh& mesh) {
+  INFO(name << " on " << text(mesh));
+  const Trained each = trained(graph, mesh, false);
+  std::vector<std::size_t> weights;
+  for (const int threads : {1, 2, 3}) {
+    INFO(threads << " threads");
+    const Trained once = trained(graph, mesh, true, threads);
+    CHECK(once == each);
+    weights.clear();
+    for (std::size_t rank = 0; rank < once.kept.size(); ++rank) {
+      const auto& bytes = once.kept[rank].bytes;
+      CHECK(std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}) == once.stated[rank]);
+      weights.push_back(bytes.size());
+    }
+  }
+  return weights;
+}
+
+View matrix(std::vector<float>& numbers, std::int64_t rows, std::int64_t columns) {
+  View v;
+  v.data = numbers.data();
+  v.dtype = DType::f32;
+  v.rank = 2;
+  v.size[0] = v.whole[0] = rows;
+  v.size[1] = v.whole[1] = columns;
+  return v;
+}
+
+}  // namespace
+
+TEST_CASE("what a step multiplies by several times is packed once, with the same bits") {
+  using Counts = std::vector<std::size_t>;
+  // of in, up, down and heads; where they go back, of down, up and odd: heads would have 99 columns, as odd has
+  CHECK(weights_of("micro-batches", build<Step<4>>(), Mesh{data = 1}) == Counts{7});
+  CHECK(weights_of("micro-batches", build<Step<4>>(), Mesh{data = 2, tensor = 2}) == Counts{7, 7, 7, 7});
+  CHECK(weights_of("one batch", build<Step<1>>(), Mesh{data = 1}) == Counts{0});
+  CHECK(weights_of("computed again", build<Step<1, Recompute<>>>(), Mesh{data = 2}) == Counts{1, 1});
+  CHECK(weights_of("of micro-batches, computed again", build<Step<2, Recompute<>>>(), Mesh{data = 1}) == Counts{7});
+  CHECK(weights_of("steps of a scan", build<Over>(), Mesh{data = 2}) == Counts{2, 2});
+}
+TEST_CASE("stages pack their own weights once, of all chunks, and where weights change within a step none") {
+  const Graph graph = build<Staged>();
+  for (const Schedule* schedule : pipelines::synchronous)
+    for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{data = 2, stage = 2}})
+      for (const std::size_t weights : weights_of(schedule->name, with_schedule(graph, *schedule), mesh))
+        CHECK((weights == 4 || weights == 5));
+  CHECK(weights_of("pipedream", build<Pipelined<schedules::pipedream, Staged>>(), Mesh{stage = 2}) ==
+        std::vector<std::size_t>{0, 0});
+}
+TEST_CASE("a weight is packed by the first product of a step, and found packed by the others of that step") {
+  constexpr std::int64_t m = 3, n = 416, k = 400;
+  std::vector<float> x = program::numbers<float>(m * k, 1), w = program::numbers<float>(k * n, 2), y(m * n);
+  Cpu cpu{.packs_once = true};
+  cpu.make_ready({}, n * k * 4);
+  Call call{.operands = {matrix(x, m, k), matrix(w, k, n)}, .results = {matrix(y, m, n)}};
+  call.ints = operation::Product(1, 0, 0, 0);
+  call.kernel = cpu.kernel(operation::matmul, call);
+  cpu.keep_packed(call, 0, 1, 0, n * k * 4);
+  const auto computed = [&] {
+    call.kernel(call);
+    return y;
+  };
+  cpu.begin_step();
+  const auto of_w = computed();
+  for (float& number : w) number *= 2;
+  CHECK(computed() == of_w);
+  cpu.begin_step();
+  for (std::size_t i = 0; i < of_w.size(); ++i) CHECK(computed()[i] == 2 * of_w[i]);
+  CHECK_THROWS_AS(cpu.keep_packed(call, 1, 1, 0, 64), Failure);
+}
