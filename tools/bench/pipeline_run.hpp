@@ -28,11 +28,11 @@ inline Graph with(Graph graph, const Schedule& schedule) {
 template <Communicator World, class Device = Cpu>
 class PipelineRun {
  public:
-  PipelineRun(const Graph& graph, World& world)
+  PipelineRun(const Graph& graph, World& world, const Device& device = {})
       : world_(world),
         plan_(derive(graph, Mesh{stage = world.size()}.on_stage(world.rank()), {}, {})),
         parameters_(plan_, world.rank(), 1),
-        trainer_(plan_, world, parameters_, KeepGradients::Hyperparameters{.clip_norm = 1}, 1) {
+        trainer_(plan_, world, parameters_, KeepGradients::Hyperparameters{.clip_norm = 1}, 1, device) {
     int which = 0, position = 0;
     for (const Member& m : plan_->graph.members) {
       const Numbers& n = piped::numbers[static_cast<std::size_t>(which)];

@@ -1,6 +1,7 @@
 // The step of a pipeline, derived or by hand, on request: tools/bench/pipeline asks, by turns with other peers.
 //
-//   pipeline_step derived SCHEDULE --micro-batches 4|8|16 [--ranks N | --mpi]       as many stages as ranks: threads, or processes of mpirun
+//   pipeline_step derived SCHEDULE --micro-batches 4|8|16 [--ranks N | --mpi] [--packs-once]
+//                                                   as many stages as ranks: threads, or processes of mpirun
 //   mpirun -n N pipeline_step by-hand SCHEDULE --micro-batches M                    1F1B or GPipe
 #include <cstring>
 
@@ -13,7 +14,7 @@
 namespace bench {
 
 struct Options {
-  bool by_hand = false, mpi = false;
+  bool by_hand = false, mpi = false, packs_once = false;
   const Schedule* schedule = nullptr;
   int micro_batches = 0, ranks = 1;
 };
@@ -22,7 +23,7 @@ template <int micro_batches>
 void derived(const Options& options) {
   const auto run = [&](auto& world, auto requests) {
     PipelineRun<std::remove_cvref_t<decltype(world)>> peer(
-        with(build<PipelineStep<micro_batches>>(), *options.schedule), world);
+        with(build<PipelineStep<micro_batches>>(), *options.schedule), world, Cpu{.packs_once = options.packs_once});
     serve(peer, requests, world.rank() == 0);
   };
   if (!options.mpi) {
@@ -46,7 +47,8 @@ void by_hand(const Options& options) {
 
 int usage() {
   std::fprintf(
-      stderr, "pipeline_step: say pipeline_step derived|by-hand SCHEDULE --micro-batches 4|8|16 [--ranks N | --mpi]\n");
+      stderr,
+      "pipeline_step: say pipeline_step derived|by-hand SCHEDULE --micro-batches 4|8|16 [--ranks N | --mpi] [--packs-once]\n");
   return 2;
 }
 
@@ -63,6 +65,8 @@ int main(int argc, char** argv) {
     const bool more = i + 1 < argc;
     if (std::strcmp(argv[i], "--mpi") == 0)
       options.mpi = true;
+    else if (std::strcmp(argv[i], "--packs-once") == 0)
+      options.packs_once = true;
     else if (more && std::strcmp(argv[i], "--micro-batches") == 0)
       options.micro_batches = std::atoi(argv[++i]);
     else if (more && std::strcmp(argv[i], "--ranks") == 0)
