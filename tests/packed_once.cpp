@@ -73,7 +73,28 @@ struct Stages {
   Layers<4 / stage, Block> blocks;
   constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(matmul(x, in)))); }
 };
+struct Odd {
+  Parameter<float, Shape<400, 96>> in{normal(0.1)};
+  Layers<5 / stage, Block> blocks;
+  constexpr auto operator()(Distributed auto x) const { return mean(square(blocks(matmul(x, in)))); }
+};
 using Staged = Accumulate<4, Training<Stages, AdamW, Tensor<float, Shape<64 / data, 400>>>>;
+
+/// Multiplies by a parameter before it changes it, and by what it leaves.
+struct Probing : Sgd {
+  static constexpr void update(Update& u) {
+    const auto p = u.parameter();
+    const auto gram = u.apply(operation::matmul, {p, p}, {}, operation::Product(1, 0, 1, 0))[0];
+    u.output("before", u.apply(operation::matmul, {gram, p}, {}, operation::Product(1, 0, 0, 0))[0]);
+    Sgd::update(u);
+    u.output("behind", u.apply(operation::matmul, {gram, u.updated()}, {}, operation::Product(1, 0, 0, 0))[0]);
+  }
+};
+struct Single {
+  Parameter<float, Shape<96, 416>> w{normal(0.1)};
+  constexpr auto operator()(Distributed auto x) const { return mean(square(matmul(x, w))); }
+};
+using Probed = Accumulate<2, Training<Single, Probing, Tensor<float, Shape<192 / data, 96>>>>;
 
 struct Trained {
   std::vector<double> results;        // losses and norms
@@ -84,6 +105,7 @@ struct Trained {
   bool operator==(const Trained& other) const { return results == other.results && parameters == other.parameters; }
 };
 /// Some steps, between which a parameter is set from outside.
+template <class Optimizer>
 Trained trained(const Graph& graph, const Mesh& mesh, bool packs_once, int threads = 1) {
   const auto ranks = static_cast<std::size_t>(mesh.ranks());
   Trained seen;
@@ -96,7 +118,7 @@ Trained trained(const Graph& graph, const Mesh& mesh, bool packs_once, int threa
     device.threads = threads;
     device.packs_once = packs_once;
     device.kept = &seen.kept[static_cast<std::size_t>(world.rank())];
-    Trainer<Threads, Counting> trainer(plan, world, parameters, {}, 1, device);
+    Trainer<Threads, Counting> trainer(plan, world, parameters, typename Optimizer::Hyperparameters{}, 1, device);
     int input = 0;
     for (const Member& m : plan->graph.members)
       if (m.role == Role::input)
@@ -108,6 +130,10 @@ Trained trained(const Graph& graph, const Mesh& mesh, bool packs_once, int threa
         if (step == 1 && m.role == Role::parameter && m.layers == 0)
           trainer.executor().set(plan->graph.path(m), program::numbers<float>(m.type.layout.elements(), 2));
     }
+    for (const std::string& name : trainer.executor().output_names())
+      if (name.starts_with("w.") || name == "before" || name == "behind")
+        for (const float number : trainer.executor().output(name).template span<float>())
+          if (world.rank() == 0) seen.results.push_back(number);
     seen.stated[static_cast<std::size_t>(world.rank())] = packed_weights(plan);
     const std::byte* const first = parameters.data(plan, world.rank());
     if (world.rank() == 0) seen.parameters.assign(first, first + plan->memory.of(MemoryBlock::parameter));
@@ -115,13 +141,14 @@ Trained trained(const Graph& graph, const Mesh& mesh, bool packs_once, int threa
   return seen;
 }
 /// How many weights each rank keeps.
+template <class Optimizer = AdamW>
 std::vector<std::size_t> weights_of(std::string_view name, const Graph& graph, const Mesh& mesh) {
   INFO(name << " on " << text(mesh));
-  const Trained each = trained(graph, mesh, false);
+  const Trained each = trained<Optimizer>(graph, mesh, false);
   std::vector<std::size_t> weights;
   for (const int threads : {1, 2, 3}) {
     INFO(threads << " threads");
-    const Trained once = trained(graph, mesh, true, threads);
+    const Trained once = trained<Optimizer>(graph, mesh, true, threads);
     CHECK(once == each);
     weights.clear();
     for (std::size_t rank = 0; rank < once.kept.size(); ++rank) {
@@ -154,6 +181,14 @@ TEST_CASE("what a step multiplies by several times is packed once, with the same
   CHECK(weights_of("computed again", build<Step<1, Recompute<>>>(), Mesh{data = 2}) == Counts{1, 1});
   CHECK(weights_of("of micro-batches, computed again", build<Step<2, Recompute<>>>(), Mesh{data = 1}) == Counts{7});
   CHECK(weights_of("steps of a scan", build<Over>(), Mesh{data = 2}) == Counts{2, 2});
+  CHECK(weights_of("balanced stages",
+                   build<Balanced<Accumulate<2, Training<Odd, AdamW, Tensor<float, Shape<32 / data, 400>>>>>>(),
+                   Mesh{stage = 2})
+            .size() == 2);
+}
+TEST_CASE("what an optimizer multiplies by is not what the step before it did") {
+  // forward; x has no gradient
+  CHECK(weights_of<Probing>("an optimizer's products", build<Probed>(), Mesh{data = 1}) == std::vector<std::size_t>{1});
 }
 TEST_CASE("stages pack their own weights once, of all chunks, and where weights change within a step none") {
   const Graph graph = build<Staged>();
@@ -161,7 +196,7 @@ TEST_CASE("stages pack their own weights once, of all chunks, and where weights 
     for (const Mesh& mesh : {Mesh{stage = 2}, Mesh{data = 2, stage = 2}})
       for (const std::size_t weights : weights_of(schedule->name, with_schedule(graph, *schedule), mesh))
         CHECK((weights == 4 || weights == 5));
-  CHECK(weights_of("pipedream", build<Pipelined<schedules::pipedream, Staged>>(), Mesh{stage = 2}) ==
+  CHECK(weights_of<AdamW>("pipedream", build<Pipelined<schedules::pipedream, Staged>>(), Mesh{stage = 2}) ==
         std::vector<std::size_t>{0, 0});
 }
 TEST_CASE("a weight is packed by the first product of a step, and found packed by the others of that step") {

@@ -73,8 +73,9 @@ constexpr SidesOfProduct sides_of_product(const Extents& call) {
   return {x.extent(0, p.batch), y.extent(p.batch, p.batch + free), y.extent(p.batch + free, y.rank()),
           p.left_transposed ? x.extent(p.batch, p.batch + p.contracted) : x.extent(x.rank() - p.contracted, x.rank())};
 }
-/// Bytes of a product's right operand in tiles, one behind the other, of which each begins at a whole line: 0 where some
-/// would not, in halves, and where there are more rows than columns, beside which packing it is little.
+/// Bytes of a product's right operand in tiles, one behind the other, of which each begins where the kernel's widest
+/// loads can: 0 where some would not, in halves, and where there are as many rows as columns, beside which packing is
+/// little.
 constexpr std::int64_t packed_weight(const Extents& call) {
   if (call.operation != operation::matmul.name || call.operands.size() != 2 || call.results.size() != 1) return 0;
   const DType type = call.results[0].dtype;

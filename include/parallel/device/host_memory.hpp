@@ -15,7 +15,14 @@
 
 namespace parallel::internals {
 
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
+#if defined(__SANITIZE_ADDRESS__)  // which sees what is written beyond what malloc gave
+#define PARALLEL_MAPS_BLOCKS 0
+#elif defined(__has_feature)
+#define PARALLEL_MAPS_BLOCKS !__has_feature(address_sanitizer)
+#else
+#define PARALLEL_MAPS_BLOCKS 1
+#endif
+#if defined(__linux__) && defined(MADV_HUGEPAGE) && PARALLEL_MAPS_BLOCKS
 /// So many bytes, a multiple of huge pages, in a mapping of their own: pages that an allocator once asked for as huge
 /// stay so where it gives them to others, whose memory then grows by whole ones. Null where there is no memory.
 inline void* map_huge_pages(std::size_t bytes) {
@@ -34,6 +41,7 @@ inline void unmap_huge_pages(void* p, std::size_t bytes) { munmap(p, bytes); }
 inline void* map_huge_pages(std::size_t bytes) { return std::aligned_alloc(account::huge_page, bytes); }
 inline void unmap_huge_pages(void* p, std::size_t) { std::free(p); }
 #endif
+#undef PARALLEL_MAPS_BLOCKS
 
 /// A zeroed block, touched once: a first touch of a page costs more than a step's arithmetic on it. Large ones lie in
 /// huge pages.
@@ -68,8 +76,8 @@ class HostMemory {
 
  private:
   struct Free {
-    std::size_t in_huge_pages;  // bytes
-    void operator()(std::byte* p) const { in_huge_pages > 0 ? unmap_huge_pages(p, in_huge_pages) : std::free(p); }
+    std::size_t mapped;  // bytes; 0: it was allocated
+    void operator()(std::byte* p) const { mapped > 0 ? unmap_huge_pages(p, mapped) : std::free(p); }
   };
   std::unique_ptr<std::byte, Free> data_{nullptr, Free{0}};
   std::int64_t bytes_ = 0;

@@ -4,8 +4,8 @@
 
 namespace parallel::internals {
 
-/// The right operand of products that are alike: a parameter, which no step changes before it has used it for the last
-/// time.
+/// The right operand of forward and backward products that are alike: a parameter, as the optimizer, whose own products
+/// are left out, has not changed it yet.
 struct PackedOnce {
   Storage storage{};  ///< where it lies
   account::Extents product{};
@@ -28,7 +28,8 @@ struct PackedOnce {
 
 /// What a node multiplies by, where it may be kept; else without bytes.
 constexpr PackedOnce packed_once(const Plan& plan, const Node& node, const DeviceAccount& device) {
-  if (device.packed == nullptr || plan.graph.stashed || node.operands.size() != 2) return {};
+  if (device.packed == nullptr || plan.graph.stashed || node.phase == Phase::optimizer || node.operands.size() != 2)
+    return {};
   const Storage& s = plan.storage[static_cast<std::size_t>(node.operands[1])];
   if (s.block != MemoryBlock::parameter || s.modulo > 0 || s.lane > 0) return {};
   PackedOnce p{.storage = s, .product = plan.extents_of(node), .uses = 1};
@@ -58,7 +59,8 @@ constexpr Vector<PackedOnce> packed_once(const Plan& plan, const DeviceAccount& 
     if (p.uses > 1) several.push_back(p);
   return several;
 }
-/// Bytes that a rank on a CPU takes beside its account where it keeps them, `Cpu{.packs_once = true}`.
+/// Bytes that a rank on a CPU takes beside its account where it keeps them, `Cpu{.packs_once = true}`, and Eigen
+/// multiplies.
 constexpr std::int64_t packed_weights(const Plan& plan, const DeviceAccount& device = account::on_cpu) {
   std::int64_t bytes = 0;
   for (const PackedOnce& p : packed_once(plan, device)) bytes += p.slots * p.bytes;

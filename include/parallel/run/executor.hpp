@@ -148,7 +148,7 @@ class Executor : public RankMemory<Device> {
   template <class As>
   void walk(As as) {
     if (uses_host_) host_.begin_step();
-    if constexpr (requires { device_.begin_step(); }) device_.begin_step();
+    if constexpr (requires { device_.keeps_packed(); }) device_.begin_step();
     walk(0, begins_[0], as);
     for (const Slot& s : g_.slots) {
       position_.work_on(s);

@@ -147,12 +147,23 @@ class PrepareEvent {
     device.prepare(call);
     if (i.updates && g_.commit >= 0 && g_.value(node.result).kind == Kind::parameter)  // else its own work in place
       call.commit = call.operands[call.operands.size() - 1].as<const double>();
-    if constexpr (requires { device.keep_packed(call, 0, std::int64_t{}, std::int64_t{}, std::int64_t{}); })
-      for (int p = 0; p < packed_.size(); ++p)
-        if (packed_[p] == packed_once(plan_, node, On::account))
-          device.keep_packed(call, p, packed_[p].slots, packed_[p].storage.stride, packed_[p].bytes);
+    if constexpr (requires { device.keeps_packed(); }) keep_packed(call, node, device);
     for (int o = 0; o < node.operands.size(); ++o) follow(i, call.operands[o], node.operands[o], node.region);
     for (int r = 0; r < node.results; ++r) follow(i, call.results[r], node.result + r, node.region);
+  }
+
+  /// What a step multiplies by several times, and a device keeps from one time to the next.
+  template <class On>
+  void keep_packed(Call& call, const Node& node, const On& device) const {
+    if (packed_.size() == 0) return;
+    const PackedOnce of_node = packed_once(plan_, node, On::account);
+    for (int p = 0; p < packed_.size(); ++p)
+      if (packed_[p] == of_node) device.keep_packed(call, p, of_node.slots, of_node.storage.stride, of_node.bytes);
+  }
+  static Vector<PackedOnce> kept_by(const Device& device, const Plan& plan) {
+    if constexpr (requires { device.keeps_packed(); })
+      if (device.keeps_packed()) return packed_once(plan, Device::account);
+    return {};
   }
 
   /// The device's kernels: as many calls at once as it has one for.
@@ -181,7 +192,7 @@ class PrepareEvent {
   const Device& device_;
   const Host& host_;
   const std::optional<Looking>& looking_;  // none: no step is looked into
-  const Vector<PackedOnce> packed_ = packed_once(plan_, Device::account);
+  const Vector<PackedOnce> packed_ = kept_by(device_, plan_);
   int rank_;
 };
 

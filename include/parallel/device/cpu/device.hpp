@@ -53,15 +53,18 @@ struct CpuOf {
           exit_code::configuration);
     team = cpu::team_of(threads);
     cpu::each_unit(team.get(), threads, [&](std::int64_t) { cpu::reserve(scratch); });
-    if (packs_once && product_library() == "Eigen") packed = std::make_shared<cpu::PackedWeights>(packed_weights);
+    if (keeps_packed()) packed = std::make_shared<cpu::PackedWeights>(packed_weights);
   }
+  /// Whether an executor says which weights a step multiplies by several times (plan/packed_once.hpp), and when one
+  /// begins.
+  bool keeps_packed() const { return packs_once && product_library() == "Eigen"; }
   void begin_step() const {
     if (packed != nullptr) packed->begin_step();
   }
-  /// Has a product keep its right operand packed, as the weight of this number, of which so many layers stand at a
-  /// distance of so many bytes.
-  void keep_packed(Call& call, int number, std::int64_t layers, std::int64_t stride, std::int64_t bytes) const {
-    if (packed != nullptr) call.packed = packed->at(number, call.operands[1].data, layers, stride, bytes);
+  /// Has a product keep its right operand packed, as the weight of this number, which has so many slots at a distance
+  /// of so many bytes.
+  void keep_packed(Call& call, int number, std::int64_t slots, std::int64_t stride, std::int64_t bytes) const {
+    if (packed != nullptr) call.packed = packed->at(number, call.operands[1].data, slots, stride, bytes);
   }
   /// Computes a launch by all of them, where it can be shared out; products and attention see to it themselves.
   void compute(const Launch& launch) const { team == nullptr ? launch.run() : cpu::compute(*team, launch); }

@@ -64,7 +64,7 @@ void product(const Call& call, const Finish& finish) {
     each_unit(team, p.batch, [&](Index b) { one(nullptr, b); });
   else
     for (Index b = 0; b < p.batch; ++b) one(team_for(call, all / static_cast<double>(p.batch)), b);
-  if (kept) call.packed->is_packed(call.operands[1].data);
+  if (kept) call.packed->note_packed(call.operands[1].data);
 }
 template <class T>
 void matmul(const Call& call) {

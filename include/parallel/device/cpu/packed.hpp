@@ -24,24 +24,28 @@ struct Panels {
   Panels from(Index element) const { return {data == nullptr ? nullptr : data + element, packed}; }
 };
 
-/// One weight, or one of every layer.
+/// One weight, or as many as it has slots: layers, or steps of a Scan.
 struct PackedWeight {
-  const std::byte* first;  ///< the first layer's, and bytes from one to the next
+  const std::byte* first;  ///< of the first, and bytes from one to the next
   Index stride;
-  std::byte* panels;  ///< of the first layer
+  std::byte* panels;  ///< of the first
   Index bytes;        ///< of each
   const std::int64_t* step;
   std::vector<std::int64_t> packed_in;  ///< of each: in which step
 
-  std::size_t slot(const void* weights) const {
-    return stride == 0 ? 0 : static_cast<std::size_t>((static_cast<const std::byte*>(weights) - first) / stride);
-  }
+  /// None for what a device around a CPU hands on in a weight's place.
   template <class T>
   Panels<T> of(const void* weights) const {
     const std::size_t i = slot(weights);
+    if (weights != first + static_cast<Index>(i) * stride || i >= packed_in.size()) return {};
     return {reinterpret_cast<T*>(panels + static_cast<Index>(i) * bytes), packed_in[i] == *step};
   }
-  void is_packed(const void* weights) { packed_in[slot(weights)] = *step; }
+  void note_packed(const void* weights) { packed_in[slot(weights)] = *step; }
+
+ private:
+  std::size_t slot(const void* weights) const {
+    return stride == 0 ? 0 : static_cast<std::size_t>((static_cast<const std::byte*>(weights) - first) / stride);
+  }
 };
 
 /// Those of a rank's executor, in one block.
@@ -50,12 +54,12 @@ class PackedWeights {
   explicit PackedWeights(Index bytes) : memory_(bytes) {}
   /// From now on nothing is packed: weights may be others.
   void begin_step() { ++step_; }
-  /// Where the weight of this number stands, and of layers so many. Products that are alike give the same number.
-  PackedWeight* at(int number, const void* first, Index layers, Index stride, Index bytes) {
+  /// Where the weight of this number stands, of so many slots. Products that are alike give the same number.
+  PackedWeight* at(int number, const void* first, Index slots, Index stride, Index bytes) {
     const auto i = static_cast<std::size_t>(number);
     if (all_.size() <= i) all_.resize(i + 1);
     if (all_[i] == nullptr) {
-      if (used_ + layers * bytes > memory_.bytes())
+      if (used_ + slots * bytes > memory_.bytes())
         throw Failure("weights have no room to be packed in", exit_code::internal);
       all_[i] = std::make_unique<PackedWeight>(PackedWeight{
           .first = static_cast<const std::byte*>(first),
@@ -63,13 +67,12 @@ class PackedWeights {
           .panels = memory_.data() + used_,
           .bytes = bytes,
           .step = &step_,
-          .packed_in = std::vector<std::int64_t>(static_cast<std::size_t>(layers)),
+          .packed_in = std::vector<std::int64_t>(static_cast<std::size_t>(slots), -1),
       });
-      used_ += layers * bytes;
+      used_ += slots * bytes;
     }
     return all_[i].get();
   }
-  Index used() const { return used_; }
 
  private:
   HostMemory memory_;
