@@ -203,7 +203,8 @@ TEST_CASE("a weight is packed by the first product of a step, and found packed b
   constexpr std::int64_t m = 3, n = 416, k = 400;
   std::vector<float> x = program::numbers<float>(m * k, 1), w = program::numbers<float>(k * n, 2), y(m * n);
   Cpu cpu{.packs_once = true};
-  cpu.make_ready({}, n * k * 4);
+  cpu.make_ready({});
+  cpu.make_room(n * k * 4);
   Call call{.operands = {matrix(x, m, k), matrix(w, k, n)}, .results = {matrix(y, m, n)}};
   call.ints = operation::Product(1, 0, 0, 0);
   call.kernel = cpu.kernel(operation::matmul, call);

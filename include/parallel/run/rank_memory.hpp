@@ -237,11 +237,10 @@ class RankMemory {
   Position position_;
   /// The device with what the plan's kernels work in, where that is the host's.
   static Device ready(Device device, const Plan& plan) {
-    if constexpr (requires { device.keeps_packed(); })
-      device.make_ready(plan.scratch(Device::account),
-                        device.keeps_packed() ? packed_weights(plan, Device::account) : 0);
-    else if constexpr (requires(const account::Scratch& s) { device.make_ready(s); })
+    if constexpr (requires(const account::Scratch& s) { device.make_ready(s); })
       device.make_ready(plan.scratch(Device::account));
+    if constexpr (requires { device.keeps_packed(); })
+      if (device.keeps_packed()) device.make_room(packed_weights(plan, Device::account));
     return device;
   }
 

@@ -46,18 +46,19 @@ struct CpuOf {
 
   /// For an executor: begins its threads, which all executors of the calling thread share, each with what a plan's
   /// kernels work in. Throws Failure where they are none, more than `most_threads`, or more than the system gives.
-  void make_ready(const account::Scratch& scratch, std::int64_t packed_weights = 0) {
+  void make_ready(const account::Scratch& scratch) {
     if (threads < 1 || threads > most_threads)
       throw Failure(
           "a Cpu has " + std::to_string(threads) + " threads; give it from 1 to " + std::to_string(most_threads),
           exit_code::configuration);
     team = cpu::team_of(threads);
     cpu::each_unit(team.get(), threads, [&](std::int64_t) { cpu::reserve(scratch); });
-    if (keeps_packed()) packed = std::make_shared<cpu::PackedWeights>(packed_weights);
   }
   /// Whether an executor says which weights a step multiplies by several times (plan/packed_once.hpp), and when one
   /// begins.
   bool keeps_packed() const { return packs_once && product_library() == "Eigen"; }
+  /// For an executor that then says which: packed_weights(plan) bytes for them.
+  void make_room(std::int64_t packed_weights) { packed = std::make_shared<cpu::PackedWeights>(packed_weights); }
   void begin_step() const {
     if (packed != nullptr) packed->begin_step();
   }

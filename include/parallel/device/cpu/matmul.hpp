@@ -37,7 +37,7 @@ struct Products {
 /// them pack is the smaller operand. Parts begin where a thread alone has other registers, too, hence the same bits.
 template <class T>
 void multiply(Team* team, Index m, Index n, Index k, const Matrix<const T>& left, const Matrix<const T>& right,
-              const Matrix<T>& out, const Finish& finish, const Panels<T>& kept) {
+              const Matrix<T>& out, const Finish& finish, const Panels<T>& kept = {}) {
   const Tiles<T> tiles(m, n, k);
   const auto part = [&](Index row, Index rows, Index column, Index columns) {
     const Finish own{finish.tile, finish.call, row, column};
