@@ -46,9 +46,9 @@ void by_hand(const Options& options) {
 #endif
 
 int usage() {
-  std::fprintf(
-      stderr,
-      "pipeline_step: say pipeline_step derived|by-hand SCHEDULE --micro-batches 4|8|16 [--ranks N | --mpi] [--packs-once]\n");
+  std::fprintf(stderr,
+               "pipeline_step: say pipeline_step derived|by-hand SCHEDULE --micro-batches 4|8|16 [--ranks N | --mpi] "
+               "[--packs-once]\n");
   return 2;
 }
 

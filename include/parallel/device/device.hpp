@@ -15,6 +15,9 @@ namespace parallel::internals {
 ///
 /// A device that can `capture(f)` what f asks of it as a `Graph` replays a step by one call.
 ///
+/// One that `keeps_packed()` is given room for the weights that a step multiplies by several times, `make_room(bytes)`,
+/// told of each such product, `keep_packed(call, number, slots, stride, bytes)`, and when a step begins, `begin_step()`.
+///
 /// Models: CpuOf (cpu/device.hpp), CudaOf (cuda/device.hpp).
 template <class D>
 concept Device = std::copyable<D> && requires(const D& d, const Operation& o, Call& c, std::span<Call> calls, void* to,

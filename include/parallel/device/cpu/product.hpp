@@ -49,8 +49,8 @@ struct Tiles {
   }
 };
 
-/// What Eigen's kernel adds its sums to. The first sums of a result are added to zero, whatever stands there, so nothing
-/// is set before; and whenever the kernel begins a few columns of results, some of what comes next is fetched.
+/// What Eigen's kernel adds its sums to. The first sums of a result are added to zero, whatever stands there, so
+/// nothing is set before; and whenever the kernel begins a few columns of results, some of what comes next is fetched.
 template <class T>
 struct Results {
   struct Sum {
