@@ -15,18 +15,25 @@
 
 namespace parallel::internals {
 
-#if defined(__SANITIZE_ADDRESS__)  // which sees what is written beyond what malloc gave
-#define PARALLEL_MAPS_BLOCKS 0
+/// Not under AddressSanitizer, which sees what is written beyond what malloc gave.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool maps_large_blocks = false;
 #elif defined(__has_feature)
-#define PARALLEL_MAPS_BLOCKS !__has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer)
+inline constexpr bool maps_large_blocks = false;
 #else
-#define PARALLEL_MAPS_BLOCKS 1
+inline constexpr bool maps_large_blocks = true;
 #endif
-#if defined(__linux__) && defined(MADV_HUGEPAGE) && PARALLEL_MAPS_BLOCKS
+#else
+inline constexpr bool maps_large_blocks = true;
+#endif
+
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
 /// So many bytes, a multiple of huge pages, in a mapping of their own: pages that an allocator once asked for as huge
 /// stay so where it gives them to others, whose memory then grows by whole ones. Null where there is no memory.
 inline void* map_huge_pages(std::size_t bytes) {
   constexpr std::size_t page = account::huge_page;
+  if (!maps_large_blocks) return std::aligned_alloc(page, bytes);
   void* const all = mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) return nullptr;
   auto* const first = static_cast<std::byte*>(all);
@@ -36,12 +43,13 @@ inline void* map_huge_pages(std::size_t bytes) {
   madvise(first + before, bytes, MADV_HUGEPAGE);
   return first + before;
 }
-inline void unmap_huge_pages(void* p, std::size_t bytes) { munmap(p, bytes); }
+inline void unmap_huge_pages(void* p, std::size_t bytes) {
+  maps_large_blocks ? static_cast<void>(munmap(p, bytes)) : std::free(p);
+}
 #else
 inline void* map_huge_pages(std::size_t bytes) { return std::aligned_alloc(account::huge_page, bytes); }
 inline void unmap_huge_pages(void* p, std::size_t) { std::free(p); }
 #endif
-#undef PARALLEL_MAPS_BLOCKS
 
 /// A zeroed block, touched once: a first touch of a page costs more than a step's arithmetic on it. Large ones lie in
 /// huge pages.
