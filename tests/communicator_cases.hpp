@@ -222,6 +222,25 @@ std::string every_collective(C& c) {
   return "";
 }
 
+/// Messages of more than eight pieces, so many of each kind on a group of its own: what they are written by is tried
+/// both ways.
+template <class C>
+std::string both_ways(C& c, int times) {
+  std::string wrong;
+  const int n = c.size();
+  for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+                                Collective::all_to_all, Collective::rotate}) {
+    C group = c.split(0, c.rank());
+    for (int i = 0; i < times; ++i) {
+      const std::int64_t count = ((std::int64_t{265} << 10) / n / n + i) * n * n;
+      Case<float> one(kind, count, DType::f32, false, 0, false, c.rank(), n);
+      exchange(group, one.exchange);
+      if (wrong.empty()) wrong = one.wrong();
+    }
+  }
+  return wrong;
+}
+
 /// As many exchanges at a time as there are places, waited for in an order that is the same on every rank and not that of the starts.
 template <class C>
 std::string overlapping(C& c, int rounds) {

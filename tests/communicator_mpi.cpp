@@ -99,6 +99,11 @@ TEST_CASE("every collective is its definition, bit for bit") {
   }
 }
 
+TEST_CASE("pieces into the caches and past them") {
+  Mpi world(MpiOptions{});
+  CHECK(cases::both_ways(world, world.size()) == "");
+}
+
 TEST_CASE("exchanges overlap") {
   for (const MpiOptions& options : {MpiOptions{}, by_calls}) {
     Mpi world(options);

@@ -75,6 +75,10 @@ TEST_CASE("large messages, which are written past the caches, in every alignment
   }
 }
 
+TEST_CASE("sums into the caches and past them") {
+  for (const int n : {2, 3}) all_right(n, [](Threads& t) { return cases::both_ways(t, 8); });
+}
+
 TEST_CASE("exchanges overlap") {
   for (const int n : rank_counts) {
     CAPTURE(n);

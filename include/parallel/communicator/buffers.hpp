@@ -18,8 +18,8 @@ class Buffers {
   virtual void ready() {}
   /// As ordered_sum.
   virtual void sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n,
-                   std::int64_t count) {
-    ordered_sum(dtype, maximum, outs, copies, terms, n, count);
+                   std::int64_t count, std::int64_t past_caches_from) {
+    ordered_sum(dtype, maximum, outs, copies, terms, n, count, 0, past_caches_from);
   }
   virtual void copy(void* to, const void* from, std::int64_t bytes) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));

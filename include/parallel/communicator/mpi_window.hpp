@@ -14,6 +14,7 @@
 #include <parallel/communicator/mpi_place.hpp>
 #include <parallel/communicator/ordered_sum.hpp>
 #include <parallel/communicator/past_caches.hpp>
+#include <parallel/communicator/quicker_way.hpp>
 #include <parallel/communicator/shared_memory.hpp>
 
 namespace parallel::internals::processes {
@@ -123,6 +124,7 @@ class Window {
   struct Position {
     std::uint64_t number = 0, steps = 0;  ///< of the collective, and of all steps
     std::int64_t step = 0;                ///< of the collective's
+    std::uint64_t pieces = 0;             ///< that were numbered
     std::uint64_t calls = 0;              ///< the hash of all collectives before, and from the first step on of this
   };
 
@@ -196,11 +198,28 @@ class Window {
       h = (h ^ static_cast<std::uint64_t>(word)) * 0x9e3779b97f4a7c15u + 1;
     return h ^ (h >> 29);
   }
-  static void next(Position& position, const Steps& steps) {
+  static void next(Position& position, const Steps& steps, bool numbered) {
     ++position.steps;
+    position.pieces += numbered;
     if (++position.step < steps.count) return;
     position.step = 0;
     ++position.number;
+  }
+
+  /// Bytes that a rank posts and takes in a step; of a collective with a root some ranks do only one of both.
+  std::int64_t posted(const Exchange& e, const Cut& cut) const {
+    if (cut.gathers) return cut.count / ranks_ * bytes_of(e.dtype);
+    return cut.count * (in_blocks(e.kind) ? ranks_ - 1 : 1) * bytes_of(e.dtype);
+  }
+  /// Whether a step tells how pieces are written best: what all ranks post and take, and long enough for a clock.
+  bool is_numbered(const Exchange& e, const Cut& cut) const {
+    constexpr std::int64_t long_enough = 16 << 10;
+    return !rooted(e.kind) && posted(e, cut) >= long_enough;
+  }
+  /// Does a rank's part of a step.
+  template <class Work>
+  void measured(const Exchange& e, const Cut& cut, std::uint64_t piece, Work work) {
+    is_numbered(e, cut) ? way_.measure(piece, posted(e, cut), work) : work();
   }
 
   bool can_post() {
@@ -218,13 +237,27 @@ class Window {
     const Exchange& e = exchange(post_.number);
     const Steps steps = steps_of(e);
     const Cut cut = cut_of(steps, post_.step);
+    measured(e, cut, post_.pieces, [&] { write_piece(e, steps, cut); });
+    if (post_.step == 0) post_.calls = hash(post_.calls, e);
+    Head& mine = head(rank_, post_.steps);
+    mine.calls = post_.calls;
+    mine.count = e.count;
+    mine.kind = e.kind;
+    mine.dtype = e.dtype;
+    mine.maximum = e.maximum;
+    mine.root = e.root;
+    mine.posted.store(post_.steps + 1, std::memory_order_release);
+    next(post_, steps, is_numbered(e, cut));
+  }
+  void write_piece(const Exchange& e, const Steps& steps, const Cut& cut) const {
+    const bool past_caches = is_numbered(e, cut) ? way_.second(post_.pieces) : way_.second();
     const std::int64_t width = bytes_of(e.dtype);
     std::byte* const to = piece(e, rank_, post_.steps);
     const auto copy = [&](std::int64_t place, const void* from, std::int64_t first, std::int64_t count) {
       if (count <= 0) return;
       const std::byte* const source = static_cast<const std::byte*>(from) + first * width;
       constexpr std::int64_t large = 2048;  // bytes; less is rather fetched from the caches
-      if (count * width >= large && place * width % 64 == 0)
+      if (past_caches && count * width >= large && place * width % 64 == 0)
         copy_past_caches(to + place * width, source, bytes(count * width));
       else
         std::memcpy(to + place * width, source, bytes(count * width));
@@ -243,16 +276,6 @@ class Window {
     } else {
       copy(0, e.in, cut.first, cut.count);
     }
-    if (post_.step == 0) post_.calls = hash(post_.calls, e);
-    Head& mine = head(rank_, post_.steps);
-    mine.calls = post_.calls;
-    mine.count = e.count;
-    mine.kind = e.kind;
-    mine.dtype = e.dtype;
-    mine.maximum = e.maximum;
-    mine.root = e.root;
-    mine.posted.store(post_.steps + 1, std::memory_order_release);
-    next(post_, steps);
   }
 
   /// The rank before this one, of the ring.
@@ -277,8 +300,11 @@ class Window {
   void take() {
     const Exchange& e = exchange(take_.number);
     const Steps steps = steps_of(e);
-    take_pieces(e, steps, cut_of(steps, take_.step));
-    next(take_, steps);
+    const Cut cut = cut_of(steps, take_.step);
+    measured(e, cut, take_.pieces, [&] { take_pieces(e, steps, cut); });
+    const bool numbered = is_numbered(e, cut);
+    if (numbered) way_.finished(take_.pieces);
+    next(take_, steps, numbered);
     seat(rank_).taken.store(take_.steps, std::memory_order_release);
   }
   void take_pieces(const Exchange& e, const Steps& steps, const Cut& cut) {
@@ -361,6 +387,7 @@ class Window {
   std::vector<const void*> terms_;
   std::uint64_t queued_ = 0, all_took_ = 0;
   Position post_{}, take_{};
+  QuickerWay way_{};    ///< into the caches, or past them
   std::string differ_;  ///< what is said where ranks call different collectives
   Exchange barrier_{.kind = Collective::retype};
 };

@@ -99,11 +99,10 @@ void combine_halves(DType dtype, void* const* outs, int copies, const void* cons
   }
 }
 
-/// Whether to write past the caches: more than they keep, or what other cores read, and not over what has just been
-/// read.
-inline bool past_caches(void* const* outs, int copies, const void* const* terms, int n, std::int64_t bytes) {
-  const std::int64_t large = copies > 1 ? 64 << 10 : 8 << 20;
-  if (bytes * copies < large) return false;
+/// Whether to write past the caches: so many bytes, and not over what has just been read.
+inline bool past_caches(void* const* outs, int copies, const void* const* terms, int n, std::int64_t bytes,
+                        std::int64_t from) {
+  if (bytes * copies < from) return false;
   for (int j = 0; j < copies; ++j) {
     if (reinterpret_cast<std::uintptr_t>(outs[j]) % 16 != 0) return false;
     for (int r = 0; r < n; ++r)
@@ -115,11 +114,12 @@ inline bool past_caches(void* const* outs, int copies, const void* const* terms,
 }  // namespace ordered
 
 PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms,
-                                 int n, std::int64_t count, std::int64_t all) {
+                                 int n, std::int64_t count, std::int64_t all, std::int64_t past_caches_from) {
   if (is_half(dtype))
     return maximum ? ordered::combine_halves(dtype, outs, copies, terms, n, count, ordered::Maximum{})
                    : ordered::combine_halves(dtype, outs, copies, terms, n, count, ordered::Sum{});
-  const bool past = ordered::past_caches(outs, copies, terms, n, std::max(count, all) * bytes_of(dtype));
+  const std::int64_t bytes = std::max(count, all) * bytes_of(dtype);
+  const bool past = ordered::past_caches(outs, copies, terms, n, bytes, past_caches_from);
   const auto combine = [&]<class T, class Combine>(T, Combine plus) {
     if (n == 2) return ordered::combine<T, 2>(outs, copies, terms, n, count, past, plus);
     if (n == 4) return ordered::combine<T, 4>(outs, copies, terms, n, count, past, plus);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <parallel/communicator/agreement.hpp>
+#include <parallel/communicator/quicker_way.hpp>
 #include <parallel/communicator/threads.hpp>
 #include <parallel/communicator/threads_message.hpp>
 #include <parallel/communicator/unfinished.hpp>
@@ -47,6 +48,7 @@ struct Threads::Own {
     threading::Slot& slot = slot_of(number);
     threading::Post& post = slot.posts[index(place.rank)];
     post.exchange = e;
+    if (two_ways(e)) post.piece = pieces++;
     post.begun.store(now, std::memory_order_relaxed);
     slot.begun.arrive(target(now));
     return {number};
@@ -77,6 +79,13 @@ struct Threads::Own {
     place.meet(meeting, target(now), e, [&](int r) { return static_cast<std::int32_t>(round_of(r) - now) >= 0; });
   }
 
+  static constexpr std::int64_t seen_in_time = 64 << 10;  ///< bytes; of fewer the meetings take the time
+  /// Whether a message is one whose sums are written into the caches where cores share one, and else past them.
+  bool two_ways(const Exchange& e) const {
+    const std::int64_t bytes = e.count * bytes_of(e.dtype);
+    return e.kind == Collective::all_reduce && place.size() > 1 && bytes >= seen_in_time && bytes < more_than_caches;
+  }
+
   /// This rank's part of an exchange that all have started.
   void share(const threading::Slot& slot) {
     const Exchange& mine = slot.posts[index(place.rank)].exchange;
@@ -92,16 +101,21 @@ struct Threads::Own {
     const auto copy = [&](void* to, const void* from, std::int64_t count) {
       if (count > 0 && to != from) buffers.copy(to, from, count * width);
     };
+    const std::uint64_t piece = slot.posts[index(place.rank)].piece;
+    const bool two = two_ways(mine);
+    const std::int64_t past_caches_from = two && way.second(piece) ? 0 : more_than_caches;
     const auto sum = [&](std::int64_t first, std::int64_t count, int copies) {
       for (int r = 0; r < n; ++r) terms[index(r)] = in(r, first);
-      buffers.sum(mine.dtype, mine.maximum, outs.data(), copies, terms.data(), n, count);
+      buffers.sum(mine.dtype, mine.maximum, outs.data(), copies, terms.data(), n, count, past_caches_from);
     };
     if (mine.kind == Collective::all_reduce || mine.kind == Collective::reduce) {
       const std::int64_t line = 64 / width, part = ((mine.count + n - 1) / n + line - 1) / line * line;
       const std::int64_t first = std::min(mine.count, part * place.rank), last = std::min(mine.count, first + part);
       const bool one = mine.kind == Collective::reduce;
       for (int r = 0; r < (one ? 1 : n); ++r) outs[index(r)] = out(one ? mine.root : r, first);
-      sum(first, last - first, one ? 1 : n);
+      const auto all = [&] { sum(first, last - first, one ? 1 : n); };
+      two ? way.measure(piece, mine.count * width, all) : all();
+      if (two) way.finished(piece);
     } else if (mine.kind == Collective::reduce_scatter) {
       outs[0] = mine.out;
       sum(block * place.rank, block, 1);
@@ -135,6 +149,8 @@ struct Threads::Own {
   std::vector<Record>* records = nullptr;
   std::vector<const void*> terms;
   std::vector<void*> outs;
+  QuickerWay way{};  // into the caches, or past them
+  std::uint64_t pieces = 0;
   std::unique_ptr<Threads> aside;
 };
 

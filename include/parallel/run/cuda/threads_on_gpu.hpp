@@ -40,7 +40,7 @@ class GpuBuffers : public Buffers {
           "an exchange");
   }
   void sum(DType dtype, bool maximum, void* const* outs, int copies, const void* const* terms, int n,
-           std::int64_t count) override {
+           std::int64_t count, std::int64_t /*past_caches_from*/) override {
     const auto combine = [&]<class T, class Combine>(T, Combine) {
       using Body = OrderedSum<T, Combine>;
       if (n > Body::most)
