@@ -22,11 +22,12 @@ namespace {
 const bool by_eigen = product_library() == "Eigen";  // another library packs by itself, and nothing is kept
 
 /// A CPU that counts what it is asked to keep.
-struct Counting : Cpu {
+template <class Base>
+struct Counting : Base {
   std::vector<std::int64_t>* kept = nullptr;  // bytes, by number
 
   void keep_packed(Call& call, int number, std::int64_t slots, std::int64_t stride, std::int64_t bytes) const {
-    Cpu::keep_packed(call, number, slots, stride, bytes);
+    Base::keep_packed(call, number, slots, stride, bytes);
     kept->resize(std::max(kept->size(), static_cast<std::size_t>(number) + 1));
     (*kept)[static_cast<std::size_t>(number)] = slots * bytes;
   }
@@ -51,6 +52,17 @@ struct Network {
 };
 template <int n, class... Word>
 using Step = Accumulate<n, Training<Network<Word...>, AdamW, Tensor<float, Shape<16 * n / data, 400>>>>;
+
+/// A product for each of three, of floats or of doubles.
+template <class T>
+struct Batched {
+  Parameter<T, Shape<3, 96, 416>> w{normal(0.1)};
+  constexpr auto operator()(Distributed auto x) const {
+    return mean(square(batched_matmul(gelu(transpose<1, 0, 2>(x)), w)));
+  }
+};
+template <class T>
+using Batches = Accumulate<2, Training<Batched<T>, AdamW, Tensor<T, Shape<16 / data, 3, 96>>>>;
 
 struct Cell {
   Parameter<float, Shape<64, 64>> of{normal(0.1)};
@@ -101,8 +113,9 @@ struct Trained {
   bool operator==(const Trained& other) const { return results == other.results && parameters == other.parameters; }
 };
 /// Some steps, between which a parameter is set from outside.
-template <class Optimizer>
+template <class Optimizer, class Base>
 Trained trained(const Graph& graph, const Mesh& mesh, bool packs_once, int threads = 1) {
+  using Number = std::conditional_t<std::is_same_v<Base, CpuDouble>, double, float>;
   const auto ranks = static_cast<std::size_t>(mesh.ranks());
   Trained seen;
   seen.kept.resize(ranks);
@@ -110,21 +123,21 @@ Trained trained(const Graph& graph, const Mesh& mesh, bool packs_once, int threa
   run_threads(mesh.ranks(), [&](Threads& world) {
     const OwnedPlan plan = pipelines::plan_of(graph, mesh, world.rank());
     Parameters parameters(plan, world.rank(), 1);
-    Counting device;
+    Counting<Base> device;
     device.threads = threads;
     device.packs_once = packs_once;
     device.kept = &seen.kept[static_cast<std::size_t>(world.rank())];
-    Trainer<Threads, Counting> trainer(plan, world, parameters, typename Optimizer::Hyperparameters{}, 1, device);
+    Trainer<Threads, Counting<Base>> trainer(plan, world, parameters, typename Optimizer::Hyperparameters{}, 1, device);
     int input = 0;
     for (const Member& m : plan->graph.members)
       if (m.role == Role::input)
-        trainer.executor().input(input++, program::numbers<float>(m.type.layout.elements(), 1));
+        trainer.executor().input(input++, program::numbers<Number>(m.type.layout.elements(), 1));
     for (int step = 0; step < 4; ++step) {
       const auto result = trainer.step(0.01);
       if (world.rank() == 0) seen.results.insert(seen.results.end(), {result.loss, result.gradient_norm});
       for (const Member& m : plan->graph.members)
         if (step == 1 && m.role == Role::parameter && m.layers == 0)
-          trainer.executor().set(plan->graph.path(m), program::numbers<float>(m.type.layout.elements(), 2));
+          trainer.executor().set(plan->graph.path(m), program::numbers<Number>(m.type.layout.elements(), 2));
     }
     for (const std::string& name : trainer.executor().output_names())
       if (name != "loss" && name != "gradient_norm")
@@ -137,14 +150,14 @@ Trained trained(const Graph& graph, const Mesh& mesh, bool packs_once, int threa
   return seen;
 }
 /// How many weights each rank keeps.
-template <class Optimizer = AdamW>
+template <class Optimizer = AdamW, class Base = Cpu>
 std::vector<std::size_t> weights_of(std::string_view name, const Graph& graph, const Mesh& mesh) {
   INFO(name << " on " << text(mesh));
-  const Trained each = trained<Optimizer>(graph, mesh, false);
+  const Trained each = trained<Optimizer, Base>(graph, mesh, false);
   std::vector<std::size_t> weights;
   for (const int threads : {1, 2, 3}) {
     INFO(threads << " threads");
-    const Trained once = trained<Optimizer>(graph, mesh, true, threads);
+    const Trained once = trained<Optimizer, Base>(graph, mesh, true, threads);
     CHECK(once == each);
     weights.clear();
     for (std::size_t rank = 0; rank < once.kept.size(); ++rank) {
@@ -178,6 +191,12 @@ TEST_CASE("what a step multiplies by several times is packed once, with the same
   CHECK(weights_of("computed again", build<Step<1, Recompute<>>>(), Mesh{data = 2}) == Counts{1, 1});
   CHECK(weights_of("of micro-batches, computed again", build<Step<2, Recompute<>>>(), Mesh{data = 1}) == Counts{7});
   CHECK(weights_of("steps of a scan", build<Over>(), Mesh{data = 2}) == Counts{2, 2});
+}
+TEST_CASE("products in batches, and in doubles") {
+  if (!by_eigen) return;
+  using Counts = std::vector<std::size_t>;
+  CHECK(weights_of("floats", build<Batches<float>>(), Mesh{data = 2}) == Counts{1, 1});
+  CHECK(weights_of<AdamW, CpuDouble>("doubles", build<Batches<double>>(), Mesh{data = 2}) == Counts{1, 1});
 }
 TEST_CASE("what an optimizer multiplies by is not what the step before it did") {
   if (!by_eigen) return;

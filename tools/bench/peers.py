@@ -44,8 +44,9 @@ class Peer:
                                         env=os.environ | (environment or {}))
         self.checked = {}
         while (line := self.line()) != "ready":
-            name, value = line.split()
-            self.checked[name] = float(value)
+            name, _, value = line.rpartition(" ")
+            if name:  # else the end of what gloo greets by
+                self.checked[name] = float(value)
 
     def line(self):
         while line := self.process.stdout.readline():
