@@ -158,7 +158,7 @@ struct Checker {
       return refusal;
     }
     const int whole = forwarded | backwarded | (all.schedule.weights_apart ? weighted : 0);
-    for (Task t; t.chunk < chunks; ++t.chunk) {
+    for (Task t; chunks > t.chunk; ++t.chunk) {  // nvcc takes "chunk <" for a template of that name
       for (t.micro_batch = 0; t.micro_batch < all.micro_batches; ++t.micro_batch) {
         if ((state(rank, t) & whole) != whole) return at(task_dropped, rank, -1, t);
         if ((state(rank, t) & released) == 0) return at(never_released, rank, -1, t);
