@@ -222,8 +222,8 @@ std::string every_collective(C& c) {
   return "";
 }
 
-/// Messages of more than eight pieces, so many of each kind on a group of its own: what they are written by is tried
-/// both ways.
+/// So many messages of each kind on a group of its own, together of at least eight pieces that are tried both ways; and
+/// of kinds with a root, which are written as was settled before.
 template <class C>
 std::string both_ways(C& c, int times) {
   std::string wrong;
@@ -231,6 +231,12 @@ std::string both_ways(C& c, int times) {
   for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
                                 Collective::all_to_all, Collective::rotate}) {
     C group = c.split(0, c.rank());
+    for (const Collective rooted :
+         {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter}) {
+      Case<float> one(rooted, (std::int64_t{80} << 10) * n, DType::f32, false, n - 1, false, c.rank(), n);
+      exchange(group, one.exchange);
+      if (wrong.empty()) wrong = one.wrong();
+    }
     for (int i = 0; i < times; ++i) {
       const std::int64_t count = ((std::int64_t{265} << 10) / n / n + i) * n * n;
       Case<float> one(kind, count, DType::f32, false, 0, false, c.rank(), n);

@@ -206,20 +206,20 @@ class Window {
     ++position.number;
   }
 
-  /// Bytes that a rank posts and takes in a step; of a collective with a root some ranks do only one of both.
-  std::int64_t posted(const Exchange& e, const Cut& cut) const {
+  /// In a step, by each rank that posts.
+  std::int64_t bytes_posted(const Exchange& e, const Cut& cut) const {
     if (cut.gathers) return cut.count / ranks_ * bytes_of(e.dtype);
     return cut.count * (in_blocks(e.kind) ? ranks_ - 1 : 1) * bytes_of(e.dtype);
   }
   /// Whether a step tells how pieces are written best: what all ranks post and take, and long enough for a clock.
   bool is_numbered(const Exchange& e, const Cut& cut) const {
     constexpr std::int64_t long_enough = 16 << 10;
-    return !rooted(e.kind) && posted(e, cut) >= long_enough;
+    return !rooted(e.kind) && bytes_posted(e, cut) >= long_enough;
   }
   /// Does a rank's part of a step.
   template <class Work>
   void measured(const Exchange& e, const Cut& cut, std::uint64_t piece, Work work) {
-    is_numbered(e, cut) ? way_.measure(piece, posted(e, cut), work) : work();
+    is_numbered(e, cut) ? way_.measure(piece, bytes_posted(e, cut), work) : work();
   }
 
   bool can_post() {
@@ -387,8 +387,8 @@ class Window {
   std::vector<const void*> terms_;
   std::uint64_t queued_ = 0, all_took_ = 0;
   Position post_{}, take_{};
-  QuickerWay way_{};    ///< into the caches, or past them
-  std::string differ_;  ///< what is said where ranks call different collectives
+  QuickerWay way_{true};  ///< into the caches, or past them: where that is wrong it costs less
+  std::string differ_;    ///< what is said where ranks call different collectives
   Exchange barrier_{.kind = Collective::retype};
 };
 

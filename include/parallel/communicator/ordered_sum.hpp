@@ -14,7 +14,7 @@ inline constexpr std::int64_t more_than_caches = 8 << 20;
 /// Writes the sum (or the maximum) of n terms of `count` elements to each of `copies` buffers. A buffer may be one of
 /// the terms. Halves are added in float, and the sum is rounded once. `all`: elements of the whole, where this is one
 /// call of several, one behind the other. Where all copies have `past_caches_from` bytes and more they are written past
-/// the caches.
+/// the caches, but for halves, over a term, and where not aligned to 16 bytes.
 PARALLEL_SHARED PARALLEL_INLINE void ordered_sum(DType dtype, bool maximum, void* const* outs, int copies,
                                                  const void* const* terms, int n, std::int64_t count,
                                                  std::int64_t all = 0,

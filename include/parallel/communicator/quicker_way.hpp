@@ -1,6 +1,6 @@
 // How memory is written that another core reads: into this core's caches, or past them. Where the two share a cache the
 // first is up to three times as quick, where they do not the second up to six times; and a virtual machine moves its
-// cores about, so that neither is said once for all.
+// cores about, so that neither is said once for all. What is tried the slower way, 4 pieces of 512, takes up to 4 %.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -9,11 +9,14 @@
 namespace parallel::internals {
 
 /// Of two ways the one that has been quicker of late. Of `period` pieces the first eight try both, two pieces each by
-/// turns, so that pieces of two kinds that alternate count alike. Ranks that number the same pieces try the same way at
+/// turns, so that pieces of two kinds that alternate one by one count alike; kinds in pairs would not. Ranks that number the same pieces try the same way at
 /// the same time, as what one writes others read; what each makes of it is its own.
 class QuickerWay {
  public:
-  static constexpr std::uint64_t period = 128, tries = 8;
+  static constexpr std::uint64_t period = 512, tries = 8;
+
+  /// `second`: what is taken until both have been tried.
+  explicit QuickerWay(bool second = false) : second_(second) {}
 
   static constexpr bool tried(std::uint64_t piece) { return piece % period < tries; }
   /// Whether a piece goes the second way.
@@ -41,7 +44,7 @@ class QuickerWay {
  private:
   double costs_[tries / 2]{};
   std::uint64_t finished_ = 0;
-  bool second_ = false;
+  bool second_;
 };
 
 }  // namespace parallel::internals

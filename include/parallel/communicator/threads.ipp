@@ -48,7 +48,6 @@ struct Threads::Own {
     threading::Slot& slot = slot_of(number);
     threading::Post& post = slot.posts[index(place.rank)];
     post.exchange = e;
-    if (two_ways(e)) post.piece = pieces++;
     post.begun.store(now, std::memory_order_relaxed);
     slot.begun.arrive(target(now));
     return {number};
@@ -80,10 +79,15 @@ struct Threads::Own {
   }
 
   static constexpr std::int64_t seen_in_time = 64 << 10;  ///< bytes; of fewer the meetings take the time
-  /// Whether a message is one whose sums are written into the caches where cores share one, and else past them.
-  bool two_ways(const Exchange& e) const {
+  /// Whether sums are written into the caches where cores share one, and else past them. All ranks say the same.
+  bool two_ways(const threading::Slot& slot) const {
+    const Exchange& e = slot.posts[0].exchange;
     const std::int64_t bytes = e.count * bytes_of(e.dtype);
-    return e.kind == Collective::all_reduce && place.size() > 1 && bytes >= seen_in_time && bytes < more_than_caches;
+    if (e.kind != Collective::all_reduce || place.size() == 1 || is_half(e.dtype)) return false;
+    if (bytes < seen_in_time || bytes >= more_than_caches) return false;
+    for (const threading::Post& post : slot.posts)
+      if (post.exchange.in == post.exchange.out) return false;
+    return true;
   }
 
   /// This rank's part of an exchange that all have started.
@@ -101,8 +105,8 @@ struct Threads::Own {
     const auto copy = [&](void* to, const void* from, std::int64_t count) {
       if (count > 0 && to != from) buffers.copy(to, from, count * width);
     };
-    const std::uint64_t piece = slot.posts[index(place.rank)].piece;
-    const bool two = two_ways(mine);
+    const bool two = two_ways(slot);
+    const std::uint64_t piece = two ? pieces++ : 0;
     const std::int64_t past_caches_from = two && way.second(piece) ? 0 : more_than_caches;
     const auto sum = [&](std::int64_t first, std::int64_t count, int copies) {
       for (int r = 0; r < n; ++r) terms[index(r)] = in(r, first);

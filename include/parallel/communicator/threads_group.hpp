@@ -14,7 +14,6 @@ struct alignas(64) Post {
   Exchange exchange{};
   /// how often it used this slot: for messages, and known before the meeting
   std::atomic<std::uint32_t> begun{0}, done{0};
-  std::uint64_t piece = 0;  ///< the number of a sum that may be written in two ways; for this rank alone
 };
 
 /// An exchange on its way, and after it the next in its place.
