@@ -216,12 +216,6 @@ class Window {
     constexpr std::int64_t long_enough = 16 << 10;
     return !rooted(e.kind) && bytes_posted(e, cut) >= long_enough;
   }
-  /// Does a rank's part of a step.
-  template <class Work>
-  void measured(const Exchange& e, const Cut& cut, std::uint64_t piece, Work work) {
-    is_numbered(e, cut) ? way_.measure(piece, bytes_posted(e, cut), work) : work();
-  }
-
   bool can_post() {
     if (post_.number == queued_) return false;
     if (post_.steps >= all_took_ + slots) {
@@ -237,7 +231,10 @@ class Window {
     const Exchange& e = exchange(post_.number);
     const Steps steps = steps_of(e);
     const Cut cut = cut_of(steps, post_.step);
-    measured(e, cut, post_.pieces, [&] { write_piece(e, steps, cut); });
+    const bool numbered = is_numbered(e, cut);
+    const bool past_caches = numbered ? way_.past_caches(post_.pieces) : way_.past_caches();
+    const auto write = [&] { write_piece(e, steps, cut, past_caches); };
+    numbered ? way_.measure(post_.pieces, bytes_posted(e, cut), write) : write();
     if (post_.step == 0) post_.calls = hash(post_.calls, e);
     Head& mine = head(rank_, post_.steps);
     mine.calls = post_.calls;
@@ -247,10 +244,9 @@ class Window {
     mine.maximum = e.maximum;
     mine.root = e.root;
     mine.posted.store(post_.steps + 1, std::memory_order_release);
-    next(post_, steps, is_numbered(e, cut));
+    next(post_, steps, numbered);
   }
-  void write_piece(const Exchange& e, const Steps& steps, const Cut& cut) const {
-    const bool past_caches = is_numbered(e, cut) ? way_.second(post_.pieces) : way_.second();
+  void write_piece(const Exchange& e, const Steps& steps, const Cut& cut, bool past_caches) const {
     const std::int64_t width = bytes_of(e.dtype);
     std::byte* const to = piece(e, rank_, post_.steps);
     const auto copy = [&](std::int64_t place, const void* from, std::int64_t first, std::int64_t count) {
@@ -301,8 +297,9 @@ class Window {
     const Exchange& e = exchange(take_.number);
     const Steps steps = steps_of(e);
     const Cut cut = cut_of(steps, take_.step);
-    measured(e, cut, take_.pieces, [&] { take_pieces(e, steps, cut); });
     const bool numbered = is_numbered(e, cut);
+    const auto read = [&] { take_pieces(e, steps, cut); };
+    numbered ? way_.measure(take_.pieces, bytes_posted(e, cut), read) : read();
     if (numbered) way_.finished(take_.pieces);
     next(take_, steps, numbered);
     seat(rank_).taken.store(take_.steps, std::memory_order_release);

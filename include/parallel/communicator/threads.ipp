@@ -107,7 +107,7 @@ struct Threads::Own {
     };
     const bool two = two_ways(slot);
     const std::uint64_t piece = two ? pieces++ : 0;
-    const std::int64_t past_caches_from = two && way.second(piece) ? 0 : more_than_caches;
+    const std::int64_t past_caches_from = two && way.past_caches(piece) ? 0 : more_than_caches;
     const auto sum = [&](std::int64_t first, std::int64_t count, int copies) {
       for (int r = 0; r < n; ++r) terms[index(r)] = in(r, first);
       buffers.sum(mine.dtype, mine.maximum, outs.data(), copies, terms.data(), n, count, past_caches_from);
