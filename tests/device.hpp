@@ -27,6 +27,13 @@ inline const TestDevice& test_device() {
   static const TestDevice device{};
   return device;
 }
+#if !defined(PARALLEL_TEST_CUDA)
+/// The CPU by three threads, which share out whatever can be.
+inline const TestDevice& shared_out() {
+  static const TestDevice device{.team = std::make_shared<parallel::internals::cpu::Team>(3, 16)};
+  return device;
+}
+#endif
 
 using Sizes = std::vector<std::int64_t>;
 
@@ -203,25 +210,41 @@ class Run {
     call_.micro_batch = micro_batch;
     return *this;
   }
-  /// The first result.
+  /// The first result. On the CPU several threads must give the same bits.
   Numbers run(const parallel::Operation& operation) {
-    return run([&](parallel::Call& call) {
-      const parallel::Kernel kernel = test_device().kernel(operation, call);
-      REQUIRE_MESSAGE(bool(kernel), operation.name);
-      kernel(call);
-    });
+    const auto with = [&](const TestDevice& device) {
+      return [&](parallel::Call& call) {
+        call.kernel = device.kernel(operation, call);
+        REQUIRE_MESSAGE(bool(call.kernel), operation.name);
+        if constexpr (TestDevice::asynchronous)
+          call.kernel(call);
+        else
+          device.compute({{&call, 1}});
+      };
+    };
+    if constexpr (!TestDevice::asynchronous) {
+      const std::vector<Bytes> before = contents();
+      call_.operation = &operation;
+      run(with(shared_out()));
+      call_.operation = nullptr;
+      call_.context = nullptr;
+      const std::vector<Bytes> shared = contents();
+      put(before);
+      const Numbers result = run(with(test_device()));
+      CHECK_MESSAGE(contents() == shared, operation.name);
+      return result;
+    }
+    return run(with(test_device()));
   }
   /// The first result of what f(call) does.
   template <class F>
   requires std::invocable<F, parallel::Call&> Numbers run(F f) {
     if constexpr (TestDevice::asynchronous) {
-      std::vector<Bytes> before;
-      for (const Buffer& b : buffers_) before.emplace_back(b.data(), b.data() + b.size);
+      const std::vector<Bytes> before = contents();
       run_on_device(f, 0);
       std::vector<Numbers> results;
       for (int i = 0; i < call_.results.size(); ++i) results.push_back(get(i));
-      for (std::size_t b = 0; b < buffers_.size(); ++b)
-        std::copy_n(before[b].data(), before[b].size(), buffers_[b].data());
+      put(before);
       run_on_device(f, 1);
       for (int i = 0; i < call_.results.size(); ++i) check_near(get(i), results[static_cast<std::size_t>(i)], near_);
     } else {
@@ -253,6 +276,14 @@ class Run {
     std::size_t begin, size, element;
     unsigned char* data() const { return bytes.get() + begin; }
   };
+  std::vector<Bytes> contents() const {
+    std::vector<Bytes> all;
+    for (const Buffer& b : buffers_) all.emplace_back(b.data(), b.data() + b.size);
+    return all;
+  }
+  void put(const std::vector<Bytes>& all) {
+    for (std::size_t b = 0; b < buffers_.size(); ++b) std::copy_n(all[b].data(), all[b].size(), buffers_[b].data());
+  }
   /// With every buffer in the device's memory, so many elements behind the begin of a line, between guards.
   template <class F>
   void run_on_device(F f, std::size_t elements_off) {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include <parallel/device/cpu/array.hpp>
+#include <parallel/device/cpu/team.hpp>
 
 namespace parallel::internals::cpu {
 
@@ -29,20 +30,20 @@ using RowFunction = void (*)(const T* x, const T* y, T* out, Index n);
 /// Calls `both` for rows of x and y, `right` for rows of x and one number of y, `left` for one number of x and rows of
 /// y.
 template <class T>
-void broadcast(const View& x, const View& y, const View& out, RowFunction<T> both, RowFunction<T> right,
-               RowFunction<T> left) {
-  const Walk<2> walk = through(out, {repeated(x, out), repeated(y, out)});
-  const Index n = walk.extent();
+void broadcast(const Call& call, RowFunction<T> both, RowFunction<T> right, RowFunction<T> left) {
+  const View &x = call.operands[0], &y = call.operands[1], &out = call.results[0];
+  const Walk<3> walk = through(out, {repeated(x, out), repeated(y, out), strides(out)});
   const RowFunction<T> function = walk.step(0) == 0 ? left : walk.step(1) == 0 ? right : both;
-  T* to = out.as<T>();
-  for (auto at = walk.rows(); at; ++at, to += n) function(x.as<const T>() + at[0], y.as<const T>() + at[1], to, n);
+  each_part(team_for_elements(call, out.elements()), walk, [&](const Walk<3>& some) {
+    for (auto at = some.rows(); at; ++at)
+      function(x.as<const T>() + at[0], y.as<const T>() + at[1], out.as<T>() + at[2], some.extent());
+  });
 }
 
 /// (x, y): Function{}(x, y)
 template <class T, class Function>
 void binary(const Call& call) {
-  broadcast<T>(call.operands[0], call.operands[1], call.results[0], row<T, Function>, row_and_number<T, Function>,
-               number_and_row<T, Function>);
+  broadcast<T>(call, row<T, Function>, row_and_number<T, Function>, number_and_row<T, Function>);
 }
 using Add = std::plus<>;
 using Subtract = std::minus<>;

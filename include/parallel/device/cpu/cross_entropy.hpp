@@ -12,12 +12,19 @@ namespace parallel::internals::cpu {
 struct ClassRows : Rows, ClassColumns {
   explicit ClassRows(const Call& call) : Rows(call.operands[0]), ClassColumns(ClassColumns::of(call)) {}
 };
+/// A function of its own, which is called by one thread or by several.
+template <class Row>
+[[gnu::noinline, gnu::flatten]] void row_of_classes(const Row& row, Index r) {
+  row(r);
+}
 /// result[row] = statistic(row, its classes, how many)
 template <class T, class Statistic>
-[[gnu::always_inline]] inline void each_row(const Call& call, Statistic statistic) {
+void each_row(const Call& call, Statistic statistic) {
   const ClassRows rows(call);
-  for (Index r = 0; r < rows.count; ++r)
+  const auto of_row = [&](Index r) {
     call.results[0].as<T>()[r] = statistic(r, call.operands[0].as<const T>() + r * rows.length, rows.own);
+  };
+  each_row(call, rows, [&](Index r) { row_of_classes(of_row, r); });
 }
 
 template <class T>
@@ -27,7 +34,7 @@ void class_maximum(const Call& call) {
 /// Largest and sum together, piece by piece, each of which stays in the cache: what has been summed is made relative to
 /// the new largest.
 template <class T>
-[[gnu::flatten]] void class_exponentials(const Call& call) {
+void class_exponentials(const Call& call) {
   constexpr T none = -std::numeric_limits<T>::infinity();
   each_row<T>(call, [sums = call.results[1].as<T>()](Index r, const T* x, Index n) {
     T largest = none, sum = 0;
@@ -104,10 +111,10 @@ template <class T>
 }
 /// (logits, target, max, sum, g): g (softmax - what the target spreads)
 template <class T>
-[[gnu::flatten]] void cross_entropy_gradient(const Call& call) {
+void cross_entropy_gradient(const Call& call) {
   const ClassRows rows(call);
   const T smoothing = static_cast<T>(call.reals[0]), spread = smoothing / static_cast<T>(rows.classes);
-  for (Index r = 0; r < rows.count; ++r) {
+  const auto of_row = [&](Index r) {
     const int target = call.operands[1].as<const int>()[r];
     const bool ignored = target == rows.ignored;
     const T largest = call.operands[2].as<const T>()[r], sum = call.operands[3].as<const T>()[r],
@@ -124,7 +131,8 @@ template <class T>
           out, call.operands[0].as<const T>() + r * rows.length);
     std::fill(out + rows.own, out + rows.length, T{0});
     if (rows.column(target) >= 0) out[rows.column(target)] -= g * (T{1} - smoothing);
-  }
+  };
+  each_row(call, rows, [&](Index r) { row_of_classes(of_row, r); });
 }
 /// (target): how many are not the attribute, times the first number.
 template <class T>

@@ -11,12 +11,11 @@
 
 namespace parallel::internals::cpu {
 
-/// Calls body(position, row of the rank's part) for every index; row is -1 where another rank holds it.
+/// Calls body(position, row of the rank's part) for the indices [begin, end); row is -1 where another rank holds it.
 template <class Body>
-void each_row(const View& index, const View& table, Body body) {
-  const Index n = index.elements();
+void each_row(const View& index, const View& table, Index begin, Index end, Body body) {
   const int* const indices = index.as<const int>();
-  for (Index i = 0; i < n; ++i) {
+  for (Index i = begin; i < end; ++i) {
     const Index row = indices[i] - table.offset[0];
     body(i, row >= 0 && row < table.size[0] ? row : -1);
   }
@@ -25,8 +24,8 @@ void each_row(const View& index, const View& table, Body body) {
 template <class T>
 void embedding(const Call& call) {
   const View& table = call.operands[1];
-  const Index n = table.size[1];
-  each_row(call.operands[0], table, [&](Index i, Index row) {
+  const Index n = table.size[1], count = call.operands[0].elements();
+  const auto of_index = [&](Index i, Index row) {
     T* to = call.results[0].as<T>() + i * n;
     const int index = call.operands[0].as<const int>()[i];
     if (index < 0 || index >= table.whole[0])
@@ -35,16 +34,22 @@ void embedding(const Call& call) {
       std::memset(to, 0, static_cast<std::size_t>(n) * sizeof(T));
     else
       std::memcpy(to, table.as<const T>() + row * n, static_cast<std::size_t>(n) * sizeof(T));
-  });
+  };
+  each_part(team_for_elements(call, count * n), count, 1,
+            [&](Index begin, Index end) { each_row(call.operands[0], table, begin, end, of_index); });
 }
 /// (index, g): the rows of g added up by index, in the order of the indices.
 template <class T>
 void embedding_gradient(const Call& call) {
   const View& table = call.results[0];
-  const Index n = table.size[1];
-  set(table.as<T>(), table.elements(), T{0});
-  each_row(call.operands[0], table, [&](Index i, Index row) {
-    if (row >= 0) add_to(table.as<T>() + row * n, call.operands[1].as<const T>() + i * n, n);
+  const Index n = table.size[1], count = call.operands[0].elements();
+  each_part(team_for_elements(call, table.elements()), table.elements(), 64,
+            [&](Index begin, Index end) { set(table.as<T>() + begin, end - begin, T{0}); });
+  each_part(team_for_elements(call, count * n), n, 64, [&](Index begin, Index end) {
+    each_row(call.operands[0], table, 0, count, [&](Index i, Index row) {
+      if (row >= 0)
+        add_to(table.as<T>() + row * n + begin, call.operands[1].as<const T>() + i * n + begin, end - begin);
+    });
   });
 }
 
@@ -59,12 +64,12 @@ void accumulate_rows(const Call& call) {
   auto* const places =
       reinterpret_cast<std::int64_t*>(scratch_bytes<Purpose::rows>(static_cast<std::size_t>(room.bytes())));
   Index found = 0;
-  each_row(index, table, [&](Index i, Index row) {
+  each_row(index, table, 0, index.elements(), [&](Index i, Index row) {
     if (row >= 0) places[found++] = row << low | i;
   });
   std::sort(places, places + found);
   const T* const g = call.operands[2].as<const T>();
-  each_part(team_for(call, static_cast<double>(found * n)), n, 64, [&](Index begin, Index end) {
+  each_part(team_for_elements(call, found * n), n, 64, [&](Index begin, Index end) {
     std::byte* const own = scratch_bytes<Purpose::rows>(static_cast<std::size_t>(room.bytes()));
     T* const sum = reinterpret_cast<T*>(own + room.places);
     const auto row_of = [&](Index at) { return places[at] >> low; };

@@ -69,21 +69,27 @@ void transpose(const Call& call) {
   const Walk<2> walk = transposed(call);
   const T* source = call.operands[0].as<const T>();
   T* target = call.results[0].as<T>();
-  const Index n = walk.extent();
-  if (walk.step(0) == 1)
-    for (auto at = walk.rows(); at; ++at) std::memcpy(target + at[1], source + at[0], bytes(n, sizeof(T)));
-  else
-    for (auto at = walk.planes(); at; ++at)
-      transpose_plane(source + at[0], walk.step(0), target + at[1], walk.step(1, 1), walk.extent(1), n);
+  each_part(team_for_elements(call, call.results[0].elements()), walk, [=](const Walk<2>& some) {
+    const Index n = some.extent();
+    if (some.step(0) == 1)
+      for (auto at = some.rows(); at; ++at) std::memcpy(target + at[1], source + at[0], bytes(n, sizeof(T)));
+    else
+      for (auto at = some.planes(); at; ++at)
+        transpose_plane(source + at[0], some.step(0), target + at[1], some.step(1, 1), some.extent(1), n);
+  });
 }
 
 /// ints: dimension, begin, end.
-inline void slice(const Call& call) { copy_box(sliced(call), call.operands[0], call.results[0]); }
+inline void slice(const Call& call) {
+  const View& out = call.results[0];
+  copy_box(sliced(call), call.operands[0], out, team_for_elements(call, out.elements()));
+}
 /// x from position ints[1] of dimension ints[0] on, zeros around it.
 inline void pad(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
   zero(out);
-  copy_box(placed(x, out, call.ints[1] * strides(out)[static_cast<int>(call.ints[0])]), x, out);
+  copy_box(placed(x, out, call.ints[1] * strides(out)[static_cast<int>(call.ints[0])]), x, out,
+           team_for_elements(call, x.elements()));
 }
 /// (sum, x): sum and x from position ints[1] of dimension ints[0] on, in the storage of sum.
 template <class T>
@@ -92,7 +98,7 @@ void accumulate_slice(const Call& call) {
   const int dim = static_cast<int>(call.ints[0]);
   const Index inner = sum.extent(dim + 1, sum.rank), own = x.size[dim] * inner, row = sum.size[dim] * inner;
   T* const to = sum.as<T>() + call.ints[1] * inner;
-  each_part(team_for(call, static_cast<double>(x.elements())), sum.extent(0, dim), 1, [&](Index begin, Index end) {
+  each_part(team_for_elements(call, x.elements()), sum.extent(0, dim), 1, [&](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) add_to(to + i * row, x.as<const T>() + i * own, own);
   });
 }
@@ -118,7 +124,9 @@ inline void bucket(const Call& call) {
 }
 /// All operands one behind the other along dimension ints[0].
 inline void concatenate(const Call& call) {
-  each_concatenated(call, [&](const View& x, const Box& box) { copy_box(box, x, call.results[0]); });
+  each_concatenated(call, [&](const View& x, const Box& box) {
+    copy_box(box, x, call.results[0], team_for_elements(call, x.elements()));
+  });
 }
 
 }  // namespace parallel::internals::cpu

@@ -1,7 +1,10 @@
 // The optimizer phase: the norm of all gradients, and updates in place, each in one pass over memory.
 #pragma once
+#include <numeric>
+
 #include <parallel/device/cpu/array.hpp>
 #include <parallel/device/cpu/parts.hpp>
+#include <parallel/device/cpu/team.hpp>
 
 namespace parallel::internals::cpu {
 
@@ -23,11 +26,20 @@ double sum_of_squares(const T* x, Index n) {
   for (const double s : sums) sum += s;
   return sum;
 }
-/// The sum of squares of a rank's part, f64.
+/// The sum of squares of a rank's part, f64: of as many pieces whatever threads share them.
 inline void square_sum(const Call& call) {
+  constexpr Index pieces = 16;
   const View& x = call.operands[0];
-  *call.results[0].as<double>() = x.dtype == DType::f64 ? sum_of_squares(x.as<const double>(), x.elements())
-                                                        : sum_of_squares(x.as<const float>(), x.elements());
+  const Index n = x.elements(), most = (n + pieces * 64 - 1) / (pieces * 64) * 64;
+  double sums[pieces]{};
+  each_part(team_for_elements(call, n), pieces, 1, [&](Index first, Index last) {
+    for (Index p = first; p < last; ++p) {
+      const Index begin = std::min(n, p * most), count = std::min(n, begin + most) - begin;
+      sums[p] = x.dtype == DType::f64 ? sum_of_squares(x.as<const double>() + begin, count)
+                                      : sum_of_squares(x.as<const float>() + begin, count);
+    }
+  });
+  *call.results[0].as<double>() = std::accumulate(sums, sums + pieces, 0.0);
 }
 /// (x, scalars): x times a number of the run, or divided by it; ints: its position, whether it divides.
 template <class T>

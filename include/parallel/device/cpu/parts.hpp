@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <parallel/device/cpu/boxes.hpp>
+#include <parallel/device/cpu/team.hpp>
 
 namespace parallel::internals::cpu {
 
@@ -19,13 +20,15 @@ inline void zero(const View& view) {
   if (view.elements() > 0) std::memset(view.data, 0, view.bytes());
 }
 
-inline void copy_box(Box box, const View& from, const View& to) {
+inline void copy_box(Box box, const View& from, const View& to, Team* team = nullptr) {
   box.walk.make_rows_contiguous();
   const int size = bytes_of(to.dtype);
   const auto* const source = static_cast<const std::byte*>(from.data) + box.from * size;
   auto* const target = static_cast<std::byte*>(to.data) + box.to * size;
-  const std::size_t row = bytes(box.walk.extent(), size);
-  for (auto at = box.walk.rows(); at; ++at) std::memcpy(target + at[1] * size, source + at[0] * size, row);
+  each_part(team, box.walk, [=](const Walk<2>& walk) {
+    const std::size_t row = bytes(walk.extent(), size);
+    for (auto at = walk.rows(); at; ++at) std::memcpy(target + at[1] * size, source + at[0] * size, row);
+  });
 }
 /// `from` and `to` are parts of one full tensor: what both hold is copied, the rest of `to` is zero. It serves a slice
 /// and its conjugate, the padding with zeros.

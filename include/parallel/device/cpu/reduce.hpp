@@ -1,6 +1,7 @@
 // Sums, maxima and repetition over dimensions.
 #pragma once
 #include <parallel/device/cpu/array.hpp>
+#include <parallel/device/cpu/team.hpp>
 
 namespace parallel::internals::cpu {
 
@@ -28,7 +29,7 @@ template <class T>
 
 /// out = factor * the sum of x over the dimensions along which `steps`, the result's, is 0.
 template <class T>
-void sum_over(const View& x, const View& out, const Steps<max_rank>& steps, T factor) {
+void sum_over(Team* team, const View& x, const View& out, const Steps<max_rank>& steps, T factor) {
   const Walk<2> walk = together(x, steps);
   const T* from = x.as<const T>();
   T* to = out.as<T>();
@@ -37,18 +38,24 @@ void sum_over(const View& x, const View& out, const Steps<max_rank>& steps, T fa
   if (walk.step(1) == 0)
     for (auto at = walk.rows(); at; ++at) to[at[1]] += static_cast<T>(total(from + at[0], n));
   else  // what encloses a dimension that stays is one that goes
-    for (auto at = walk.planes(); at; ++at) add_rows(from + at[0], walk.extent(1), n, to + at[1], n);
+    each_part(team, n, 64, [&](Index begin, Index end) {
+      for (auto at = walk.planes(); at; ++at)
+        add_rows(from + at[0] + begin, walk.extent(1), n, to + at[1] + begin, end - begin);
+    });
   if (factor != T{1}) multiply_by(to, factor, out.elements());
 }
 /// The sum over the dimensions `ints` (none: all), times the first number.
 template <class T>
 void sum(const Call& call) {
-  sum_over<T>(call.operands[0], call.results[0], reduced(call.operands[0], call.ints), static_cast<T>(call.reals[0]));
+  const View& x = call.operands[0];
+  sum_over<T>(team_for_elements(call, x.elements()), x, call.results[0], reduced(x, call.ints),
+              static_cast<T>(call.reals[0]));
 }
 /// The sum over the dimensions along which the result would be repeated.
 template <class T>
 void sum_to(const Call& call) {
-  sum_over<T>(call.operands[0], call.results[0], repeated(call.results[0], call.operands[0]), T{1});
+  const View& x = call.operands[0];
+  sum_over<T>(team_for_elements(call, x.elements()), x, call.results[0], repeated(call.results[0], x), T{1});
 }
 
 /// Repeats x along the dimensions `ints` of the result (none: all), times the first number.

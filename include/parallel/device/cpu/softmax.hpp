@@ -5,11 +5,8 @@
 
 namespace parallel::internals::cpu {
 
-/// Calls along(position, position of the statistic, count) for rows over which is reduced, and across for rows with a
-/// statistic for each element.
 template <class Along, class Across>
-[[gnu::always_inline]] inline void with_statistic(const View& x, const Ints& dims, Along along, Across across) {
-  const Walk<2> walk = together(x, reduced(x, dims));
+[[gnu::noinline, gnu::flatten]] void each_row_with_statistic(const Walk<2>& walk, Along along, Across across) {
   for (auto at = walk.rows(); at; ++at) {
     if (walk.step(1) == 0)
       along(at[0], at[1], walk.extent());
@@ -17,15 +14,25 @@ template <class Along, class Across>
       across(at[0], at[1], walk.extent());
   }
 }
+/// Calls along(position, position of the statistic, count) for rows over which is reduced, and across for rows with a
+/// statistic for each element, of the first operand and what is reduced over the dimensions `ints`. Threads share what
+/// has statistics of its own.
+template <class Along, class Across>
+void with_statistic(const Call& call, Along along, Across across) {
+  const View& x = call.operands[0];
+  const Walk<2> walk = together(x, reduced(x, call.ints));
+  Team* const team = walk.outermost_step(1) != 0 ? team_for_elements(call, x.elements()) : nullptr;
+  each_part(team, walk, [&](const Walk<2>& some) { each_row_with_statistic(some, along, across); });
+}
 
 /// (x, max): the sum of exp(x - max)
 template <class T>
-[[gnu::flatten]] void sum_of_exponentials(const Call& call) {
+void sum_of_exponentials(const Call& call) {
   const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>();
   T* sum = call.results[0].as<T>();
   set(sum, call.results[0].elements(), T{0});
   with_statistic(
-      call.operands[0], call.ints,
+      call,
       [=](Index i, Index s, Index n) {
         sum[s] += sum_by_lanes<T, 1>(
             n, [m = largest[s]](const T* a) { return exponential(lanes(a) - m); }, x + i);
@@ -38,12 +45,12 @@ template <class T>
 }
 /// (x, max, sum): exp(x - max) / sum
 template <class T>
-[[gnu::flatten]] void normalized_exponential(const Call& call) {
+void normalized_exponential(const Call& call) {
   const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>(),
           *sum = call.operands[2].as<const T>();
   T* y = call.results[0].as<T>();
   with_statistic(
-      call.operands[0], call.ints,
+      call,
       [=](Index i, Index s, Index n) {
         by_lanes(
             n,
@@ -59,12 +66,12 @@ template <class T>
 }
 /// (y, g): the sum of y g
 template <class T>
-[[gnu::flatten]] void row_product(const Call& call) {
+void row_product(const Call& call) {
   const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>();
   T* product = call.results[0].as<T>();
   set(product, call.results[0].elements(), T{0});
   with_statistic(
-      call.operands[0], call.ints, [=](Index i, Index s, Index n) { product[s] += inner_product(y + i, g + i, n); },
+      call, [=](Index i, Index s, Index n) { product[s] += inner_product(y + i, g + i, n); },
       [=](Index i, Index s, Index n) {
         by_lanes(
             n, [](T* to, const T* a, const T* b) { lanes(to) += lanes(a) * lanes(b); }, product + s, y + i, g + i);
@@ -72,13 +79,12 @@ template <class T>
 }
 /// (y, g, product): y (g - product)
 template <class T>
-[[gnu::flatten]] void softmax_gradient(const Call& call) {
+void softmax_gradient(const Call& call) {
   const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>(),
           *product = call.operands[2].as<const T>();
   T* out = call.results[0].as<T>();
   with_statistic(
-      call.operands[0], call.ints,
-      [=](Index i, Index s, Index n) { probability_gradient(out + i, y + i, g + i, product[s], n); },
+      call, [=](Index i, Index s, Index n) { probability_gradient(out + i, y + i, g + i, product[s], n); },
       [=](Index i, Index s, Index n) {
         by_lanes(
             n, [](T* to, const T* a, const T* b, const T* c) { lanes(to) = lanes(a) * (lanes(b) - lanes(c)); }, out + i,
@@ -88,12 +94,12 @@ template <class T>
 
 /// (x, max, sum): x - max - log sum
 template <class T>
-[[gnu::flatten]] void normalized_logarithm(const Call& call) {
+void normalized_logarithm(const Call& call) {
   const T *x = call.operands[0].as<const T>(), *largest = call.operands[1].as<const T>(),
           *sum = call.operands[2].as<const T>();
   T* y = call.results[0].as<T>();
   with_statistic(
-      call.operands[0], call.ints,
+      call,
       [=](Index i, Index s, Index n) {
         const Lanes<T> all = Lanes<T>::Constant(sum[s]).log();
         by_lanes(
@@ -108,12 +114,12 @@ template <class T>
 }
 /// (y, g, sum of g): g - exp(y) sum
 template <class T>
-[[gnu::flatten]] void log_softmax_gradient(const Call& call) {
+void log_softmax_gradient(const Call& call) {
   const T *y = call.operands[0].as<const T>(), *g = call.operands[1].as<const T>(),
           *sum = call.operands[2].as<const T>();
   T* out = call.results[0].as<T>();
   with_statistic(
-      call.operands[0], call.ints,
+      call,
       [=](Index i, Index s, Index n) {
         by_lanes(
             n,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <parallel/device/cpu/walk.hpp>
 #include <parallel/device/kernel.hpp>
 #include <parallel/graph/structure.hpp>
 #include <parallel/meta/meeting.hpp>
@@ -22,8 +23,9 @@ namespace parallel::internals::cpu {
 /// So many threads, the caller's among them. It allocates when it is made.
 class Team {
  public:
-  /// Throws Failure where the system has no more threads.
-  explicit Team(int threads) {
+  /// `least`: elements that a thread has at least, as fewer are not worth waking it. Throws Failure where the system has
+  /// no more threads.
+  explicit Team(int threads, std::int64_t least = 4096) : least_(least) {
     *all_ += threads;
     try {
       for (int i = 1; i < threads; ++i) others_.emplace_back([this, i] { work(i); });
@@ -42,6 +44,11 @@ class Team {
     *all_ -= size();
   }
   int size() const { return static_cast<int>(others_.size()) + 1; }
+  /// Whether so many elements to go through, or multiply-adds, are shared out.
+  bool shares_elements(std::int64_t elements) const { return size() > 1 && elements >= least_ * size(); }
+  bool shares_products(double multiply_adds) const {
+    return size() > 1 && multiply_adds >= 512 * static_cast<double>(least_);
+  }
 
   /// Calls f(i) for i from 0 to size() - 1, each on a thread, and returns when all have. Throws what one of them threw.
   template <class F>
@@ -98,6 +105,7 @@ class Team {
   // Found where the team is made: a library of kernels, which shares out by it, may have a count of its own.
   std::atomic<int>* const all_ = count();
   const int cores_ = cores();
+  const std::int64_t least_;
   std::mutex callers_{}, throwing_{};
   threading::Meeting begun_{}, done_{};
   void* of_ = nullptr;
@@ -120,11 +128,15 @@ inline std::shared_ptr<Team> team_of(int threads) {
   return team;
 }
 
-/// The team that a call is given, where it has so many multiply-adds that waking others costs less than they save; else
-/// nullptr.
+/// The team that a call is given, where it has so many multiply-adds that it shares them out; else nullptr.
 inline Team* team_for(const Call& call, double multiply_adds) {
-  constexpr double worth_it = 1 << 21;
-  return multiply_adds < worth_it ? nullptr : static_cast<Team*>(call.context);
+  Team* const team = static_cast<Team*>(call.context);
+  return team != nullptr && team->shares_products(multiply_adds) ? team : nullptr;
+}
+/// The same of a call that goes through so many elements.
+inline Team* team_for_elements(const Call& call, std::int64_t elements) {
+  Team* const team = static_cast<Team*>(call.context);
+  return team != nullptr && team->shares_elements(elements) ? team : nullptr;
 }
 /// Calls f(i) for i from 0 to n - 1, by turns on the threads of a team, or on this one where there is none.
 template <class F>
@@ -143,6 +155,14 @@ void each_part(Team* team, std::int64_t n, std::int64_t unit, F f) {
     const std::int64_t begin = std::min(n, i * share), end = std::min(n, begin + share);
     if (begin < end) f(begin, end);
   });
+}
+
+/// Calls f(part) for parts of a walk, by its outermost dimension, one on every thread.
+template <int tensors, class F>
+void each_part(Team* team, const Walk<tensors>& walk, F f) {
+  if (team == nullptr) return f(walk);
+  const std::int64_t unit = walk.rank() > 1 ? 1 : 16;
+  each_part(team, walk.outermost(), unit, [&](std::int64_t begin, std::int64_t end) { f(walk.part(begin, end)); });
 }
 
 /// Whether a kernel may ask where an element stands: it is not one of the library's, which have its team as their
@@ -183,8 +203,9 @@ inline bool of_rows(const Call& call) {
   return std::all_of(call.operands.begin(), call.operands.end(), fits) &&
          std::all_of(call.results.begin(), call.results.end(), fits);
 }
-/// Elements [begin, end) of such a call, whose other operands are numbers.
-inline Call part_of(Call call, std::int64_t begin, std::int64_t end) {
+/// Elements [begin, end) of such a call, whose other operands are numbers, for one thread of a team.
+inline Call part_of(const Team& team, Call call, std::int64_t begin, std::int64_t end) {
+  if (call.context == &team) call.context = nullptr;
   const std::int64_t elements = call.results[0].elements();
   const auto cut = [&](View& v) {
     if (v.elements() != elements) return;
@@ -199,9 +220,9 @@ inline Call part_of(Call call, std::int64_t begin, std::int64_t end) {
 }
 /// Computes a launch by all threads of a team, where its calls go element by element: the same bits as by one thread.
 inline void compute(Team& team, const Launch& launch) {
-  constexpr std::int64_t unit = 64, least = 4096;  // parts begin at cache lines; small ones are not worth the threads
+  constexpr std::int64_t unit = 64;  // parts begin at cache lines
   const std::int64_t elements = launch.calls[0].results[0].elements();
-  bool cut = team.size() > 1 && elements >= least * team.size();
+  bool cut = team.shares_elements(elements);
   for (const Call& call : launch.calls) cut = cut && by_element(call, team) && call.results[0].elements() == elements;
   if (!cut) return launch.run();
   if (asks_for_places(launch.calls[0], team)) {
@@ -211,7 +232,7 @@ inline void compute(Team& team, const Launch& launch) {
                      [&](std::int64_t begin, std::int64_t end) { own.kernel(with_rows(own, begin, end)); });
   }
   each_part(&team, elements, unit, [&](std::int64_t begin, std::int64_t end) {
-    for (const Call& call : launch.calls) call.kernel(part_of(call, begin, end));
+    for (const Call& call : launch.calls) call.kernel(part_of(team, call, begin, end));
   });
 }
 

@@ -43,12 +43,23 @@ class Walk {
   Index step(int tensor, int enclosing = 0) const {
     return enclosing < rank_ ? steps_[rank_ - 1 - enclosing].of[tensor] : 1;
   }
+  /// The extent of the outermost dimension, and by how many elements a tensor advances along it.
+  Index outermost() const { return extent(rank_ - 1); }
+  Index outermost_step(int tensor) const { return step(tensor, rank_ - 1); }
+  /// The walk through indices [begin, end) of the outermost dimension.
+  Walk part(Index begin, Index end) const {
+    Walk some = *this;
+    if (rank_ == 0) return some;
+    some.extents_[0] = end - begin;
+    for (int t = 0; t < tensors; ++t) some.first_.of[t] += begin * steps_[0].of[t];
+    return some;
+  }
 
   /// Stands at one row after the other: `for (auto at = walk.rows(); at; ++at)`, where at[t] is how far tensor t has
   /// advanced.
   class Cursor {
    public:
-    Cursor(const Walk& walk, int inner) : walk_(walk), outer_(walk.rank_ - inner) {
+    Cursor(const Walk& walk, int inner) : walk_(walk), outer_(walk.rank_ - inner), at_(walk.first_) {
       for (int d = 0; d < walk.rank_; ++d) more_ = more_ && walk.extents_[d] > 0;
     }
     explicit operator bool() const { return more_; }
@@ -69,7 +80,7 @@ class Walk {
     int outer_;
     bool more_ = true;
     Index index_[max_rank + 1]{};
-    Steps<tensors> at_{};
+    Steps<tensors> at_;
   };
   /// Through every index but the innermost.
   Cursor rows() const { return {*this, 1}; }
@@ -80,6 +91,7 @@ class Walk {
   int rank_ = 0;
   Index extents_[max_rank + 1]{};
   Steps<tensors> steps_[max_rank + 1]{};
+  Steps<tensors> first_{};  ///< where it begins in every tensor
 };
 
 /// By how many elements a part advances along each of its dimensions.
