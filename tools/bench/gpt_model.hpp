@@ -76,7 +76,8 @@ struct Block {
 
 template <class Size>
 struct Gpt {
-  Parameter<float, Shape<Size::vocabulary / tensor, Size::channels>> token{normal(0.02)};
+  static constexpr int rows = Size::vocabulary + Size::vocabulary % 2;  ///< of the table, so that two ranks split it
+  Parameter<float, Shape<rows / tensor, Size::channels>> token{normal(0.02)};
   Parameter<float, Shape<Size::positions, Size::channels>> position{normal(0.02)};
   Layers<Size::layers, Block<Size>> blocks;
   Norm<Size> norm;
@@ -84,7 +85,7 @@ struct Gpt {
   constexpr auto operator()(Distributed auto tokens, Distributed auto targets) const {
     const auto hidden =
         to<Shape<Size::batch / data, Size::context / sequence, Size::channels>>(embedding(tokens, token) + positions());
-    return mean(cross_entropy(matmul(norm(blocks(hidden)), transpose(token)), targets));
+    return mean(cross_entropy<Size::vocabulary>(matmul(norm(blocks(hidden)), transpose(token)), targets));
   }
 
  private:

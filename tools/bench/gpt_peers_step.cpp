@@ -1,8 +1,9 @@
 // A training step of a GPT on request: tools/bench/gpt_peers asks, by turns with other peers.
 //
-//   gpt_peers_step A|B|C [--ranks N] [--threads N]
+//   gpt_peers_step A|B|C [--data N] [--tensor N] [--threads N]
 //
-// Ranks are threads. They split the batch and the optimizer's states (ZeRO's first stage).
+// Ranks are threads. Those along data split the batch and the optimizer's states (ZeRO's first stage), those along
+// tensor every layer, the head and the loss.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -80,10 +81,10 @@ class Derived {
 };
 
 template <class Size>
-void derived(int ranks, int threads) {
-  const OwnedPlan plan = derive<AllStored<GptStep<Size>, Stored<data, Zero::states>>>(Mesh{data = ranks});
+void derived(const Mesh& mesh, int threads) {
+  const OwnedPlan plan = derive<AllStored<GptStep<Size>, Stored<data, Zero::states>>>(mesh);
   std::atomic<int> steps;
-  run_threads(ranks, [&](Threads& world) {
+  run_threads(mesh.ranks(), [&](Threads& world) {
     Cpu cpu;
     cpu.threads = threads;
     Derived<Size> peer(world, plan, cpu);
@@ -94,22 +95,24 @@ void derived(int ranks, int threads) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  int ranks = 1, threads = 1;
+  int along_data = 1, along_tensor = 1, threads = 1;
   bool good = argc > 1 && argc % 2 == 0;
   for (int i = 2; good && i < argc; i += 2) {
-    if (std::strcmp(argv[i], "--ranks") == 0)
-      ranks = std::atoi(argv[i + 1]);
-    else if (std::strcmp(argv[i], "--threads") == 0)
-      threads = std::atoi(argv[i + 1]);
-    else
-      good = false;
+    const auto says = [&](const char* word) { return std::strcmp(argv[i], word) == 0; };
+    int* const number = says("--data")      ? &along_data
+                        : says("--tensor")  ? &along_tensor
+                        : says("--threads") ? &threads
+                                            : nullptr;
+    good = number != nullptr;
+    if (good) *number = std::atoi(argv[i + 1]);
   }
   const auto is = [&](const char* name) { return good && std::strcmp(argv[1], name) == 0; };
   return bench::guarded("gpt_peers_step", [&] {
-    if (is("A")) return bench::derived<bench::SizeA>(ranks, threads), 0;
-    if (is("B")) return bench::derived<bench::SizeB>(ranks, threads), 0;
-    if (is("C")) return bench::derived<bench::SizeC>(ranks, threads), 0;
-    std::fprintf(stderr, "gpt_peers_step: say gpt_peers_step A|B|C [--ranks N] [--threads N]\n");
+    const parallel::Mesh mesh{parallel::axes::data = along_data, parallel::axes::tensor = along_tensor};
+    if (is("A")) return bench::derived<bench::SizeA>(mesh, threads), 0;
+    if (is("B")) return bench::derived<bench::SizeB>(mesh, threads), 0;
+    if (is("C")) return bench::derived<bench::SizeC>(mesh, threads), 0;
+    std::fprintf(stderr, "gpt_peers_step: say gpt_peers_step A|B|C [--data N] [--tensor N] [--threads N]\n");
     return 2;
   });
 }

@@ -177,7 +177,7 @@ void measure_all(const Options& options) {
       using Split = AllStored<GptStep<Size>, Stored<data, Zero::states>>;
       if (ranks > 1) measure<Size, Split>(Mesh{data = ranks}, options, ", states split");
     }
-  if (Size::vocabulary % 2 == 0 && wanted(4)) measure<Size>(Mesh{data = 2, tensor = 2}, options);
+  if (wanted(4)) measure<Size>(Mesh{data = 2, tensor = 2}, options);
   if (all && options.threads == 1 && cores > 1) {
     Options together = options;
     together.threads = cores;
