@@ -413,15 +413,16 @@ TEST_CASE("the deadline") {
     CHECK(contains(words, "of 3 waited 200 ms in barrier for rank 0 of 3;"));
   }
   SUBCASE("of a rank that started and does not wait") {
+    std::vector<float> in(300), out(300);
     const auto [words, missing] = late(
         3, {2},
         [&](Threads& t) {
-          return t.start(
-              {Collective::all_reduce, &a[index(t.rank())], &b[index(t.rank())], 1, DType::f32, false, 0, "loss"});
+          const auto own = 100 * index(t.rank());
+          return t.start({Collective::all_reduce, &in[own], &out[own], 100, DType::f32, false, 0, "loss"});
         },
         [](Threads& t, Ticket ticket) { t.wait(ticket); });
     CHECK(missing == std::vector<int>{2});
-    CHECK(contains(words, "in all_reduce of 1 f32 (loss) for rank 2 of 3;"));
+    CHECK(contains(words, "in all_reduce of 100 f32 (loss) for rank 2 of 3;"));
   }
   SUBCASE("of a group, which names the ranks of the run") {
     const auto [words, missing] = late(
@@ -443,6 +444,42 @@ TEST_CASE("the deadline") {
         },
         100ms);
   }
+}
+
+TEST_CASE("a small exchange waits for all to have started, and nothing else") {
+  // Whoever is ahead goes round all places, and begins in none before the last reader of what stood there is done.
+  constexpr int rounds = 3 * max_outstanding;
+  std::atomic<int> wrong = 0;
+  std::atomic<bool> passed = false;
+  run_threads(3, [&](Threads& t) {
+    const auto rank = static_cast<double>(t.rank());
+    std::vector<double> in(rounds), out(rounds);
+    std::vector<Ticket> tickets(rounds);
+    const auto start = [&](std::size_t i) {
+      in[i] = 10 * static_cast<double>(i) + rank;
+      tickets[i] = t.start({Collective::all_reduce, &in[i], &out[i], 1, DType::f64});
+      in[i] = -1;  // it has been brought
+    };
+    const auto wait = [&](std::size_t i) {
+      t.wait(tickets[i]);
+      if (out[i] != 30 * static_cast<double>(i) + 3) ++wrong;
+    };
+    if (t.rank() == 2) {
+      for (std::size_t i = 0; i < max_outstanding; ++i) start(i);
+      while (!passed) std::this_thread::sleep_for(1ms);
+      for (std::size_t i = 0; i < rounds; ++i) {
+        wait(i);
+        if (i + max_outstanding < rounds) start(i + max_outstanding);
+      }
+    } else {
+      for (std::size_t i = 0; i < rounds; ++i) {
+        if (i == max_outstanding) passed = true;  // having waited for them all, while one waited for none
+        start(i);
+        wait(i);
+      }
+    }
+  });
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("a rank that hangs ends the program") {

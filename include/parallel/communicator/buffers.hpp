@@ -14,6 +14,8 @@ class Buffers {
   Buffers() = default;
   Buffers(const Buffers&) = delete;
   virtual ~Buffers() = default;
+  /// Whether this thread may read them itself.
+  virtual bool of_host() const { return true; }
   /// Before others may touch the buffers of an exchange: waits until this rank's work on them is done.
   virtual void ready() {}
   /// As ordered_sum.

@@ -19,8 +19,9 @@ namespace threading {
 struct Group;
 }  // namespace threading
 
-/// One rank's place in a group of threads. `start` publishes pointers. `wait` does this rank's share of the work when
-/// all have started, and returns when all have done theirs; of a message, when either rank has copied it.
+/// One rank's place in a group of threads. `start` publishes pointers, and what it brings itself where that is small.
+/// `wait` does this rank's share of the work when all have started, and returns when all have done theirs, but of what
+/// was small its own; of a message, when either rank has copied it.
 ///
 /// A rank that ends by an exception ends the waits of all ranks of its run, in all groups. Buffers must live until
 /// nobody touches them: a group that goes out of scope with exchanges outstanding sees to that, so declare buffers
@@ -44,7 +45,7 @@ class Threads {
 
   Threads split(int color, int key);
 
-  /// Throws ExchangeRefused, PeerFailed.
+  /// Throws ExchangeRefused, PeerFailed, Deadline.
   Ticket start(const Exchange& e);
   /// Throws PeerFailed, Mismatch, Deadline.
   void wait(Ticket ticket);

@@ -47,7 +47,11 @@ struct Threads::Own {
     const std::uint32_t now = threading::round(number, max_outstanding);
     threading::Slot& slot = slot_of(number);
     threading::Post& post = slot.posts[index(place.rank)];
+    if (place.size() > 1) meet_done(slot, now - 1, e);  // some may still read what stood here
     post.exchange = e;
+    const std::int64_t bytes = elements_in(e, place.rank, place.size()) * bytes_of(e.dtype);
+    post.brought = bytes <= threading::Post::room && place.buffers->of_host();
+    if (post.brought && bytes > 0) std::memcpy(post.brings, e.in, static_cast<std::size_t>(bytes));
     post.begun.store(now, std::memory_order_relaxed);
     slot.begun.arrive(target(now));
     return {number};
@@ -60,15 +64,21 @@ struct Threads::Own {
     const std::uint32_t now = threading::round(number, max_outstanding);
     if (place.size() > 1)
       meet(slot.begun, now, &post.exchange, [&](int r) { return slot.posts[index(r)].begun.load(); });
-    for (const threading::Post& other : slot.posts)
+    bool brought = true;
+    for (const threading::Post& other : slot.posts) {
       if (!same_call(slot.posts[0].exchange, other.exchange)) disagree(slot);
-    place.touch(post.exchange, [&] {
-      share(slot);
-      place.buffers->done();
-    });
+      brought = brought && other.brought;
+    }
+    if (brought)
+      share<true>(slot);
+    else
+      place.touch(post.exchange, [&] {
+        share<false>(slot);
+        place.buffers->done();
+      });
     post.done.store(now, std::memory_order_relaxed);
     slot.done.arrive(target(now));
-    if (place.size() > 1) meet(slot.done, now, &post.exchange, [&](int r) { return slot.posts[index(r)].done.load(); });
+    if (place.size() > 1 && !brought) meet_done(slot, now, post.exchange);
     collectives.end(number);
   }
 
@@ -76,6 +86,10 @@ struct Threads::Own {
   template <class RoundOf>
   void meet(threading::Meeting& meeting, std::uint32_t now, const Exchange* e, RoundOf round_of) {
     place.meet(meeting, target(now), e, [&](int r) { return static_cast<std::int32_t>(round_of(r) - now) >= 0; });
+  }
+
+  void meet_done(threading::Slot& slot, std::uint32_t now, const Exchange& e) {
+    meet(slot.done, now, &e, [&](int r) { return slot.posts[index(r)].done.load(); });
   }
 
   static constexpr std::int64_t seen_in_time = 64 << 10;  ///< bytes; of fewer the meetings take the time
@@ -90,14 +104,18 @@ struct Threads::Own {
     return true;
   }
 
-  /// This rank's part of an exchange that all have started.
+  /// This rank's part of an exchange that all have started. Where all have brought what they bring to their posts, it
+  /// reads nothing else and writes its own buffer alone, so that nobody waits for its end.
+  template <bool brought>
   void share(const threading::Slot& slot) {
     const Exchange& mine = slot.posts[index(place.rank)].exchange;
     Buffers& buffers = *place.buffers;
     const int n = place.size();
     const std::int64_t width = bytes_of(mine.dtype), block = block_of(mine, n);
     const auto in = [&](int r, std::int64_t first) {
-      return static_cast<const char*>(slot.posts[index(r)].exchange.in) + first * width;
+      const threading::Post& post = slot.posts[index(r)];
+      return (brought ? reinterpret_cast<const char*>(post.brings) : static_cast<const char*>(post.exchange.in)) +
+             first * width;
     };
     const auto out = [&](int r, std::int64_t first) {
       return static_cast<char*>(slot.posts[index(r)].exchange.out) + first * width;
@@ -112,7 +130,10 @@ struct Threads::Own {
       for (int r = 0; r < n; ++r) terms[index(r)] = in(r, first);
       buffers.sum(mine.dtype, mine.maximum, outs.data(), copies, terms.data(), n, count, past_caches_from);
     };
-    if (mine.kind == Collective::all_reduce || mine.kind == Collective::reduce) {
+    if (brought && (mine.kind == Collective::all_reduce || mine.kind == Collective::reduce)) {
+      outs[0] = mine.out;
+      if (mine.kind == Collective::all_reduce || place.rank == mine.root) sum(0, mine.count, 1);
+    } else if (mine.kind == Collective::all_reduce || mine.kind == Collective::reduce) {
       const std::int64_t line = 64 / width, part = ((mine.count + n - 1) / n + line - 1) / line * line;
       const std::int64_t first = std::min(mine.count, part * place.rank), last = std::min(mine.count, first + part);
       const bool one = mine.kind == Collective::reduce;

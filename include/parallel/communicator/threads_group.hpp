@@ -9,11 +9,14 @@
 
 namespace parallel::internals::threading {
 
-/// What one rank publishes about one exchange: on a line of its own.
+/// What one rank publishes about one exchange: on lines of its own.
 struct alignas(64) Post {
+  static constexpr std::int64_t room = 40;
   Exchange exchange{};
   /// how often it used this slot: for messages, and known before the meeting
   std::atomic<std::uint32_t> begun{0}, done{0};
+  bool brought = false;  ///< what the rank brings to the exchange stands here, too
+  alignas(8) std::byte brings[room];
 };
 
 /// An exchange on its way, and after it the next in its place.

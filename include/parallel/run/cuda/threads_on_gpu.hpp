@@ -33,6 +33,7 @@ struct OrderedSum {
 class GpuBuffers : public Buffers {
  public:
   explicit GpuBuffers(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+  bool of_host() const override { return false; }
   void ready() override { gpu_->finish(); }
   void done() override { gpu_->finish(); }
   void copy(void* to, const void* from, std::int64_t bytes) override {
