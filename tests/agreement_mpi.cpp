@@ -50,3 +50,19 @@ TEST_CASE("threads and MPI agree bit for bit") {
   }
   if (n == 4) check(Mesh{data = 2, tensor = 2});
 }
+
+TEST_CASE("what is excepted on one rank alone is told as that") {
+  Mpi world;
+  if (world.size() == 1) return;
+  if (world.rank() == 1) ::setenv("PARALLEL_MAY_DIFFER", "text", 1);
+  std::string sentence;
+  try {
+    agree(world, {fact("version", std::to_string(world.rank())), fact("text", "alike")});
+  } catch (const Mismatch& error) {
+    sentence = error.what();
+  }
+  ::unsetenv("PARALLEL_MAY_DIFFER");
+  const char* const others = world.size() == 2 ? "rank 0" : world.size() == 3 ? "ranks 0, 2" : "ranks 0, 2, 3";
+  CHECK(sentence.find(std::string("PARALLEL_MAY_DIFFER names text on rank 1 and not on ") + others +
+                      "; set it on all ranks alike, as by mpirun -x") != std::string::npos);
+}

@@ -112,6 +112,10 @@ class Test:
         beyond = "desk is described with up to 2 busy ranks; 4 are priced at the rates of those"
         self.plan(mlp, "--machine", desk, says=[beyond])
         self.plan(mlp, "--machine", desk, "--mesh", "data=2,tensor=1", never=["described with"])
+        of_threads = "desk is described with up to 1 busy ranks of 2 threads; 2 are priced at the rates of those, as if each thread had a core"
+        self.plan(mlp, "--machine", desk, "--mesh", "data=2,tensor=1", "--threads", "2", says=[of_threads])
+        self.plan(mlp, "--machine", desk, "--mesh", "data=1,tensor=1", "--threads", "2", never=["described with"])
+        self.plan(mlp, "--machine", desk, "--advise", "2", "--threads", "2", says=[of_threads])
         self.plan(mlp, "--machine", desk, "--advise", "4", says=[beyond])
         self.plan(mlp, "--machine", desk, "-o", desk, code=2, says=["desk.json' is the machine's file, which is read"])
         if "rates" not in desk.read_text():
@@ -175,6 +179,18 @@ class Test:
         gaps = (len(of_a_step) - 1) / 2
         if not (printed[-3].startswith(f"{gaps:.3g} ms") and "between operations" in printed[-3] and printed[-2].startswith("0 s")):
             self.fault(f"{len(of_a_step)} events with half a millisecond between them: {printed[-3:]}")
+        # each of two neighbours is slow in two of three steps, both in one: their medians add up to more than a step's
+        at, uneven = 0.0, []
+        for i, line in enumerate(lines):
+            took = 1 if int(line.split()[0]) % 3 == i % 2 else 10
+            uneven.append(f"{line} {at / 1000} {(at + took) / 1000}\n")
+            at += took
+        Path(f"{outside}.0").write_text(head + "rank 0\n" + "".join(uneven))
+        printed = [line.strip() for line in self.plan(program, "--run", outside, "--times").splitlines()[:-1]]
+        rows = [line.split(maxsplit=3) for line in printed if " ms " in line]
+        if not (printed[-2].startswith("-") and "less: medians" in printed[-2]) or abs(sum(float(row[0]) for row in rows[:-1]) - float(rows[-1][0])) > 0.01 * float(rows[-1][0]):
+            self.fault(f"rows of {[row[0] for row in rows]} ms do not add up to the step: {printed[-3:]}")
+        Path(f"{outside}.0").write_text(head + "rank 0\n" + "".join(slow))
         self.plan(program, "--run", outside, "--times", "--machine", "a100", says=["floor", "slow: matmul", " where a100 needs ", "(mlp.cpp:"])
 
     def mistakes(self):

@@ -242,7 +242,11 @@ TEST_CASE("published machines can be asked for by name, and price whatever can b
   CHECK(machines::dgx_a100.link({&data}, 16).bandwidth < machines::dgx_a100.link({&tensor}, 16).bandwidth);
   Machine none = slow(true);
   none.rates[0].products[static_cast<int>(DType::f32)] = 0;
-  CHECK_THROWS_AS(simulate(two, none), std::invalid_argument);
+  none.name = "desk";
+  CHECK_THROWS_WITH_AS(simulate(two, none),
+                       "parallel: desk has no rate for products of f32; give its rates `products` one, in FLOP/s, as "
+                       "tools/machine measures them",
+                       std::invalid_argument);
 }
 
 namespace {

@@ -4,7 +4,8 @@
 //   measure_machine [--output FILE] [--ranks N] [--rounds N] [--name NAME]
 //
 // Exit codes: 0 done; 1 a measurement failed; 2 usage; 74 the file cannot be written.
-#include <thread>
+#include <sched.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
@@ -20,10 +21,27 @@ std::string processor() {
   return "this machine";
 }
 
+/// Of those that this process may run on.
+int cores_here() {
+  cpu_set_t allowed;
+  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed)) : 1;
+}
+/// Seconds that all cores were busy, but by this process; 0 where the system does not say.
+double busy_with_others() {
+  std::ifstream file("/proc/stat");
+  std::string cpu;
+  double user = 0, nice = 0, system = 0;
+  if (!(file >> cpu >> user >> nice >> system)) return 0;
+  timespec own{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+  return (user + nice + system) / static_cast<double>(::sysconf(_SC_CLK_TCK)) -
+         (static_cast<double>(own.tv_sec) + static_cast<double>(own.tv_nsec) / 1e9);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = cores_here();
   std::string output, name = processor();
   int ranks = std::min(cores, 4), rounds = 15;
   CLI::App app(
@@ -46,16 +64,27 @@ int main(int argc, char** argv) {
   }
   if (ranks > cores)
     std::fprintf(stderr, "tools/machine: %d ranks share %d cores; the figures are of that\n", ranks, cores);
+  const auto cannot_write = [&] {
+    return std::fprintf(stderr, "tools/machine: cannot write %s\n", output.c_str()), 74;
+  };
+  if (!output.empty() && !std::ofstream(output, std::ios::app)) return cannot_write();
   try {
+    const auto begin = bench::Clock::now();
+    const double busy = busy_with_others();
     parallel::Machine machine = bench::measure_machine(ranks, rounds);
+    const double took = std::chrono::duration<double>(bench::Clock::now() - begin).count(),
+                 others = (busy_with_others() - busy) / took;
+    if (others > 0.1)
+      std::fprintf(stderr,
+                   "tools/machine: other programs kept %.1f cores busy meanwhile, which latencies and bandwidths feel; "
+                   "measure again when the machine is quiet\n",
+                   others);
     machine.name = parallel::internals::Text<64>(name);
     const std::string text = planner::machine_to_json(machine).dump(2) + "\n";
-    if (output.empty()) {
+    if (output.empty())
       std::fputs(text.c_str(), stdout);
-    } else if (std::ofstream file(output); !(file << text << std::flush)) {
-      std::fprintf(stderr, "tools/machine: cannot write %s\n", output.c_str());
-      return 74;
-    }
+    else if (std::ofstream file(output); !(file << text << std::flush))
+      return cannot_write();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tools/machine: %s\n", error.what());
     return 1;

@@ -15,14 +15,13 @@ namespace bench {
 namespace probes {
 /// The three products of a layer with `rows` rows, m channels in and n out: forward, gradient of the input, gradient of
 /// the weight.
-template <class T>
-void layer(std::vector<Probe>& all, const std::string& name, std::int64_t rows, std::int64_t m, std::int64_t n) {
+inline void layer(std::vector<Probe>& all, const std::string& name, DType dtype, std::int64_t rows, std::int64_t m,
+                  std::int64_t n) {
   const double flops = 2 * static_cast<double>(rows * m * n);
-  const DType dtype = dtype_of<T>;
   using Extents = KernelRun::Extents;
   const auto add = [&](const char* which, const Extents& a, const Extents& b, const Extents& c, int left, int right) {
     using Tensors = KernelRun::Tensors;
-    auto run = std::make_shared<KernelRun>(cpu::matmul<T>, dtype, Tensors{a, b}, Tensors{c},
+    auto run = std::make_shared<KernelRun>(CpuDouble{}, operation::matmul, dtype, Tensors{a, b}, Tensors{c},
                                            operation::Product(1, left, right, 0));
     all.push_back({name + which + std::to_string(m) + "x" + std::to_string(n), flops, [run](Threads&) { (*run)(); }});
   };
@@ -99,12 +98,13 @@ inline constexpr std::int64_t working_sets[] = {1 << 18, 1 << 20, 1 << 21, 1 << 
 inline std::string working_set(std::int64_t bytes) { return "stream " + std::to_string(bytes) + " "; }
 
 /// What rates are measured by, on each of so many ranks.
-inline std::vector<Probe> probes_of_rates(int ranks, bool doubles) {
+inline std::vector<Probe> probes_of_rates(int ranks, bool all_types) {
   std::vector<Probe> all;
-  probes::layer<float>(all, "f32 ", 256, 384, 1536);
-  probes::layer<float>(all, "f32 ", 256, 768, 768);
-  probes::layer<float>(all, "f32 ", 256, 256, 1024);
-  if (doubles) probes::layer<double>(all, "f64 ", 256, 384, 1536);
+  probes::layer(all, "f32 ", DType::f32, 256, 384, 1536);
+  probes::layer(all, "f32 ", DType::f32, 256, 768, 768);
+  probes::layer(all, "f32 ", DType::f32, 256, 256, 1024);
+  if (all_types) probes::layer(all, "f64 ", DType::f64, 256, 384, 1536);
+  if (all_types) probes::layer(all, "bf16 ", DType::bf16, 256, 384, 1536);
   probes::attention(all, 8, 128, 4, 64);
   probes::attention(all, 8, 128, 4, 16);
   probes::functions(all, 1 << 16);
@@ -113,12 +113,13 @@ inline std::vector<Probe> probes_of_rates(int ranks, bool doubles) {
   for (const std::int64_t bytes : {1 << 20, 1 << 22}) probes::all_reduce(all, "message ", ranks, bytes);
   return all;
 }
-inline Rates rates_of(const Probes& found, int ranks, bool doubles) {
+inline Rates rates_of(const Probes& found, int ranks, bool all_types) {
   Rates r;
   r.ranks = ranks;
-  const auto f32 = static_cast<int>(DType::f32), f64 = static_cast<int>(DType::f64);
+  const auto f32 = static_cast<int>(DType::f32);
   r.products[f32] = found.rate("f32 ");
-  if (doubles) r.products[f64] = found.rate("f64 ");
+  if (all_types) r.products[static_cast<int>(DType::f64)] = found.rate("f64 ");
+  if (all_types) r.products[static_cast<int>(DType::bf16)] = found.rate("bf16 ");
   // A score costs 4 FLOP for each element of its head forward and 10 backward, and something beside them: two sizes of
   // heads tell them apart. mean of both directions
   const double wide = 1 / found.rate("attention of 64 "), narrow = 1 / found.rate("attention of 16 ");
@@ -138,10 +139,10 @@ inline Rates rates_of(const Probes& found, int ranks, bool doubles) {
   }
   return r;
 }
-inline Rates measure_rates(int ranks, int rounds, bool doubles) {
+inline Rates measure_rates(int ranks, int rounds, bool all_types) {
   Probes found(ranks, rounds);
-  found.run([&](Threads&) { return probes_of_rates(ranks, doubles); });
-  return rates_of(found, ranks, doubles);
+  found.run([&](Threads&) { return probes_of_rates(ranks, all_types); });
+  return rates_of(found, ranks, all_types);
 }
 
 /// A chain of operations so small that they take no time but their launch.
@@ -175,13 +176,13 @@ inline double measure_launch(int rounds) {
 }
 
 /// The whole description: rates of 1, 2, 4, ... ranks up to `ranks`, and of `ranks`.
-inline Machine measure_machine(int ranks, int rounds, bool doubles = true) {
+inline Machine measure_machine(int ranks, int rounds, bool all_types = true) {
   Machine m;
   m.launch = measure_launch(rounds);
   m.attention_block = static_cast<int>(account::cpu::queries_at_once(1024));
   m.write_allocates = true;
-  for (int n = 1; n < ranks; n *= 2) m.rates.push_back(measure_rates(n, rounds, doubles));
-  m.rates.push_back(measure_rates(ranks, rounds, doubles));
+  for (int n = 1; n < ranks; n *= 2) m.rates.push_back(measure_rates(n, rounds, all_types));
+  m.rates.push_back(measure_rates(ranks, rounds, all_types));
   return m;
 }
 

@@ -23,15 +23,25 @@ class KernelRun {
   using Tensors = std::vector<Extents>;
   KernelRun(Kernel kernel, DType dtype, const Tensors& operands, const Tensors& results, const Ints& ints = {},
             double number = 0)
-      : kernel_(kernel) {
+      : KernelRun(dtype, operands, results, ints, number) {
+    kernel_ = kernel;
+  }
+  /// The kernel that a device has for it.
+  template <class Device>
+  KernelRun(const Device& device, const Operation& operation, DType dtype, const Tensors& operands,
+            const Tensors& results, const Ints& ints)
+      : KernelRun(dtype, operands, results, ints, 0) {
+    kernel_ = device.kernel(operation, call_);
+  }
+  void operator()() const { kernel_(call_); }
+
+ private:
+  KernelRun(DType dtype, const Tensors& operands, const Tensors& results, const Ints& ints, double number) {
     for (const Extents& extents : operands) call_.operands.push_back(view(dtype, extents));
     for (const Extents& extents : results) call_.results.push_back(view(dtype, extents));
     call_.ints = ints;
     call_.reals[0] = number;
   }
-  void operator()() const { kernel_(call_); }
-
- private:
   View view(DType dtype, const Extents& extents) {
     View v;
     v.dtype = dtype;
@@ -42,16 +52,19 @@ class KernelRun {
     memory_.emplace_back(v.elements() * bytes_of(dtype));
     v.data = memory_.back().data();
     for (std::int64_t i = 0; i < v.elements(); ++i) {  // small numbers, as of activations
+      const double x = 0.01 * static_cast<double>(i % 101 - 50);
       if (dtype == DType::f64)
-        v.as<double>()[i] = 0.01 * static_cast<double>(i % 101 - 50);
+        v.as<double>()[i] = x;
+      else if (dtype == DType::bf16)
+        v.as<bfloat16>()[i] = bfloat16(static_cast<float>(x));
       else
-        v.as<float>()[i] = 0.01f * static_cast<float>(i % 101 - 50);
+        v.as<float>()[i] = static_cast<float>(x);
     }
     return v;
   }
   std::vector<HostMemory> memory_{};
   Call call_{};
-  Kernel kernel_;
+  Kernel kernel_ = nullptr;
 };
 
 /// Something that every rank of a world times round by round, and what it does in one run.

@@ -71,7 +71,7 @@ inline std::string advise_file(const object::Found& found, const Asked& asked) {
     throw Failure("--advise needs prices; say --machine with a name or a file that tools/machine wrote",
                   exit_code::usage);
   Question question{asked.advise, machine_named_or_file(asked.machine).with_threads(asked.threads)};
-  tell_of_ranks(question.machine, asked.advise);
+  tell_of_ranks(question.machine, asked.advise, asked.threads);
   if (!asked.memory.empty()) question.memory = bytes_argument(asked.memory);
   std::vector<std::string> names;
   std::vector<GraphView> beside;

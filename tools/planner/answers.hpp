@@ -159,7 +159,7 @@ inline std::vector<Answer> answers(const object::Found& found, const Asked& aske
   }
   int ranks = 0;
   for (const Answer& a : result) ranks = std::max(ranks, a.plan->mesh.ranks());
-  if (machine) tell_of_ranks(*machine, ranks);
+  if (machine) tell_of_ranks(*machine, ranks, asked.threads);
   // a lock of programs that are no more is another plan
   if (!result.empty() || (chosen && asked.checking && !kept.empty())) return result;
   throw refused ? *refused : nothing_planned(found, asked, chosen);

@@ -208,13 +208,15 @@ inline Machine machine_named_or_file(const std::string& which) {
     throw MachineRefused(which + ": " + error.what());
   }
 }
-/// Says on the standard error where more ranks are priced than are busy at once in any row of rates.
-inline void tell_of_ranks(const Machine& machine, int ranks) {
+/// Says on the standard error where more ranks, of so many threads each, are priced than are busy at once in any row of
+/// rates.
+inline void tell_of_ranks(const Machine& machine, int ranks, int threads) {
   const int described = machine.rates[machine.rates.size() - 1].ranks;
-  if (machine.rates.size() > 1 && ranks > described)
-    std::cerr << "tools/plan: " << printable(machine.name.view()) << " is described with up to " << described
-              << " busy ranks; " << ranks
-              << " are priced at the rates of those, as if each had a core; describe as many with tools/machine\n";
+  if ((machine.rates.size() == 1 && threads == 1) || ranks <= described) return;
+  std::cerr << "tools/plan: " << printable(machine.name.view()) << " is described with up to " << described
+            << " busy ranks" << (threads > 1 ? " of " + std::to_string(threads) + " threads" : "") << "; " << ranks
+            << " are priced at the rates of those, as if each " << (threads > 1 ? "thread " : "")
+            << "had a core; describe as many with tools/machine\n";
 }
 
 }  // namespace planner

@@ -166,7 +166,9 @@ inline std::string times(const Plan& plan, const RankRecord& record, const std::
     add({duration(rest), "", percent(whole > 0 ? rest / whole : 0), "", "", "", what});
   };
   add_rest(between, "between operations");
-  add_rest(std::max(step - all - between, 0.0), "what operations took at times beyond their medians");
+  const double more = step - all - between, rest = std::abs(more) < 1e-6 * step ? 0 : more;  // but for rounding
+  add_rest(rest, rest < 0 ? "less: medians of operations add up to more than the median step"
+                          : "what operations took at times beyond their medians");
   add({duration(step), "", "", "", "", "", "a step of rank " + std::to_string(record.rank)});
   if (counter > 0)
     add({duration(counter), "", "", "", "", "",

@@ -220,16 +220,21 @@ template <class World>
     throw differ(words + ": beside what all compare " + who_says(all, " compares ", " compare ", " ", not_of_all) +
                  "; give all ranks the same facts in the same order");
   }
+  // first, as what is not compared decides how other facts are
+  for (std::size_t f = 0; f < facts.size(); ++f) {
+    const auto excepts = groups(all.size(), [&](std::size_t r) { return all[r].hashes[f] == "0"; });
+    if (excepts.size() == 1) continue;
+    const bool first = all[static_cast<std::size_t>(excepts[0][0])].hashes[f] == "0";
+    throw differ(words + ": PARALLEL_MAY_DIFFER names " + facts[f].what + " on " + ranks(excepts[first ? 0 : 1]) +
+                 " and not on " + ranks(excepts[first ? 1 : 0]) + "; set it on all ranks alike, as by mpirun -x");
+  }
   std::string may;
   for (std::size_t f = 0; f < facts.size(); ++f) {
     const auto have = groups(all.size(), [&](std::size_t r) { return all[r].hashes[f]; });
     if (have.size() == 1) continue;
     if (!facts[f].always) may += (may.empty() ? "" : ",") + facts[f].what;
     const bool speaks = std::any_of(have.begin(), have.end(), [&](const auto& g) { return g[0] == world.rank(); });
-    const std::string own = !speaks                 ? ""
-                            : mine.hashes[f] == "0" ? "not compared"
-                            : facts[f].text         ? facts[f].text()
-                                                    : "of hash " + mine.hashes[f];
+    const std::string own = !speaks ? "" : facts[f].text ? facts[f].text() : "of hash " + mine.hashes[f];
     const std::vector<std::string> texts = gathered(world, own, label);
     const auto text_of = [&](const std::vector<int>& group) { return texts[static_cast<std::size_t>(group[0])]; };
     for (std::size_t g = 1; g < have.size(); ++g)

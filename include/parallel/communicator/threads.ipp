@@ -313,7 +313,8 @@ PARALLEL_INLINE void threading::run_ranks(int ranks, const std::function<void(Th
       threads.emplace_back(body, rank);
     } catch (const std::exception& error) {
       const std::string words = "parallel::run_threads: the thread of " + run->who(rank) + " could not be started: ";
-      run->keep(rank, std::make_exception_ptr(Failure(words + error.what() + "; ask for fewer ranks")));
+      run->keep(rank, std::make_exception_ptr(
+                          Failure(words + error.what() + "; ask for fewer ranks", exit_code::unavailable)));
       run->begin.count_down(ranks - rank);
       for (int r = rank; r < ranks; ++r) run->ended(r);
       break;

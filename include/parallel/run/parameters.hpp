@@ -5,6 +5,7 @@
 #include <cmath>
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -238,7 +239,13 @@ ParametersIn<Memory>::ParametersIn(const Plan& plan, int rank, std::uint64_t see
               std::make_shared<ParameterBlock<Memory>>(std::move(memory), std::move(host), Provenance(plan, seed)))),
       rank_(rank),
       layout_(block_layout(plan, Role::parameter)) {
-  cpu::Team team(threads_for(plan));
+  std::optional<cpu::Team> threads;
+  try {
+    threads.emplace(threads_for(plan));
+  } catch (const Failure&) {  // the system has no more of them: it takes longer
+    threads.emplace(1);
+  }
+  cpu::Team& team = *threads;
   for (std::size_t i = 0; i < plan.graph.members.size(); ++i) {
     const Member& m = plan.graph.members[i];
     if (m.role != Role::parameter || !has_part(plan, m.value, rank)) continue;
