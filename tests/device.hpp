@@ -28,7 +28,7 @@ inline const TestDevice& test_device() {
   return device;
 }
 #if !defined(PARALLEL_TEST_CUDA)
-/// The CPU by three threads, which share out whatever can be.
+/// The CPU by three threads, which share out whatever can be and has 48 elements or more.
 inline const TestDevice& shared_out() {
   static const TestDevice device{.team = std::make_shared<parallel::internals::cpu::Team>(3, 16)};
   return device;

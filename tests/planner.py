@@ -112,7 +112,7 @@ class Test:
         beyond = "desk is described with up to 2 busy ranks; 4 are priced at the rates of those"
         self.plan(mlp, "--machine", desk, says=[beyond])
         self.plan(mlp, "--machine", desk, "--mesh", "data=2,tensor=1", never=["described with"])
-        of_threads = "desk is described with up to 1 busy ranks of 2 threads; 2 are priced at the rates of those, as if each thread had a core"
+        of_threads = "desk is described with up to 1 busy rank of 2 threads; 2 are priced at the rates of those, as if each thread had a core"
         self.plan(mlp, "--machine", desk, "--mesh", "data=2,tensor=1", "--threads", "2", says=[of_threads])
         self.plan(mlp, "--machine", desk, "--mesh", "data=1,tensor=1", "--threads", "2", never=["described with"])
         self.plan(mlp, "--machine", desk, "--advise", "2", "--threads", "2", says=[of_threads])

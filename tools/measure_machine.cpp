@@ -4,7 +4,9 @@
 //   measure_machine [--output FILE] [--ranks N] [--rounds N] [--name NAME]
 //
 // Exit codes: 0 done; 1 a measurement failed; 2 usage; 74 the file cannot be written.
+#include <filesystem>
 #include <sched.h>
+#include <thread>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -24,7 +26,8 @@ std::string processor() {
 /// Of those that this process may run on.
 int cores_here() {
   cpu_set_t allowed;
-  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed)) : 1;
+  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed))
+                                                               : static_cast<int>(std::thread::hardware_concurrency());
 }
 /// Seconds that all cores were busy, but by this process; 0 where the system does not say.
 double busy_with_others() {
@@ -67,7 +70,10 @@ int main(int argc, char** argv) {
   const auto cannot_write = [&] {
     return std::fprintf(stderr, "tools/machine: cannot write %s\n", output.c_str()), 74;
   };
-  if (!output.empty() && !std::ofstream(output, std::ios::app)) return cannot_write();
+  if (const bool is_new = !std::filesystem::exists(output); !output.empty()) {
+    if (!std::ofstream(output, std::ios::app)) return cannot_write();
+    if (is_new) std::filesystem::remove(output);
+  }
   try {
     const auto begin = bench::Clock::now();
     const double busy = busy_with_others();

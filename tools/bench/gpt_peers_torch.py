@@ -2,8 +2,7 @@
 """The training step of tools/bench/gpt_peers_step on PyTorch, on request: tools/bench/gpt_peers asks, by turns with other peers.
 
     gpt_peers_torch.py --model A|B|C [--threads N] [--compile]
-    gpt_peers_torch.py --model A|B|C --ranks N --way ddp|zero1|fsdp|tensor [--compile]
-    gpt_peers_torch.py --model A|B|C --ranks N --way both
+    gpt_peers_torch.py --model A|B|C --ranks N --way ddp|zero1|fsdp|tensor|both [--compile]
 
 Fused attention and the fused AdamW; over several ranks, a process with one thread each, by DistributedDataParallel, as it is or with
 ZeroRedundancyOptimizer, by FSDP2's fully_shard, or by parallelize_module on DTensors, whose head and loss are split by the vocabulary, over gloo.

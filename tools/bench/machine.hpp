@@ -105,6 +105,7 @@ inline std::vector<Probe> probes_of_rates(int ranks, bool all_types) {
   probes::layer(all, "f32 ", DType::f32, 256, 256, 1024);
   if (all_types) probes::layer(all, "f64 ", DType::f64, 256, 384, 1536);
   if (all_types) probes::layer(all, "bf16 ", DType::bf16, 256, 384, 1536);
+  if (all_types) probes::layer(all, "f16 ", DType::f16, 256, 384, 1536);
   probes::attention(all, 8, 128, 4, 64);
   probes::attention(all, 8, 128, 4, 16);
   probes::functions(all, 1 << 16);
@@ -120,6 +121,7 @@ inline Rates rates_of(const Probes& found, int ranks, bool all_types) {
   r.products[f32] = found.rate("f32 ");
   if (all_types) r.products[static_cast<int>(DType::f64)] = found.rate("f64 ");
   if (all_types) r.products[static_cast<int>(DType::bf16)] = found.rate("bf16 ");
+  if (all_types) r.products[static_cast<int>(DType::f16)] = found.rate("f16 ");
   // A score costs 4 FLOP for each element of its head forward and 10 backward, and something beside them: two sizes of
   // heads tell them apart. mean of both directions
   const double wide = 1 / found.rate("attention of 64 "), narrow = 1 / found.rate("attention of 16 ");

@@ -57,6 +57,8 @@ class KernelRun {
         v.as<double>()[i] = x;
       else if (dtype == DType::bf16)
         v.as<bfloat16>()[i] = bfloat16(static_cast<float>(x));
+      else if (dtype == DType::f16)
+        v.as<float16>()[i] = float16(static_cast<float>(x));
       else
         v.as<float>()[i] = static_cast<float>(x);
     }

@@ -214,7 +214,8 @@ inline void tell_of_ranks(const Machine& machine, int ranks, int threads) {
   const int described = machine.rates[machine.rates.size() - 1].ranks;
   if ((machine.rates.size() == 1 && threads == 1) || ranks <= described) return;
   std::cerr << "tools/plan: " << printable(machine.name.view()) << " is described with up to " << described
-            << " busy ranks" << (threads > 1 ? " of " + std::to_string(threads) + " threads" : "") << "; " << ranks
+            << (described == 1 ? " busy rank" : " busy ranks")
+            << (threads > 1 ? " of " + std::to_string(threads) + " threads" : "") << "; " << ranks
             << " are priced at the rates of those, as if each " << (threads > 1 ? "thread " : "")
             << "had a core; describe as many with tools/machine\n";
 }

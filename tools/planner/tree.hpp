@@ -18,7 +18,7 @@ inline std::string duration(double seconds) {
   char buffer[32];
   const char* units[] = {"s", "ms", "us", "ns"};
   int unit = 0;
-  while (seconds < 1 && seconds > 0 && unit < 3) {
+  while (std::abs(seconds) < 1 && seconds != 0 && unit < 3) {
     seconds *= 1000;
     ++unit;
   }
@@ -28,7 +28,7 @@ inline std::string duration(double seconds) {
 /// "1.2 %", "12 %"
 inline std::string percent(double part) {
   char buffer[32];
-  std::snprintf(buffer, sizeof buffer, part < 0.095 ? "%.1f %%" : "%.0f %%", 100 * part);
+  std::snprintf(buffer, sizeof buffer, std::abs(part) < 0.095 ? "%.1f %%" : "%.0f %%", 100 * part);
   return buffer;
 }
 

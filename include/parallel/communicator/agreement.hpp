@@ -220,7 +220,7 @@ template <class World>
     throw differ(words + ": beside what all compare " + who_says(all, " compares ", " compare ", " ", not_of_all) +
                  "; give all ranks the same facts in the same order");
   }
-  // first, as what is not compared decides how other facts are
+  // First, as ranks hash other facts by it, too: scalars are rounded where numerics may differ.
   for (std::size_t f = 0; f < facts.size(); ++f) {
     const auto excepts = groups(all.size(), [&](std::size_t r) { return all[r].hashes[f] == "0"; });
     if (excepts.size() == 1) continue;

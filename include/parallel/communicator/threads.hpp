@@ -21,7 +21,8 @@ struct Group;
 
 /// One rank's place in a group of threads. `start` publishes pointers, and what it brings itself where that is small.
 /// `wait` does this rank's share of the work when all have started, and returns when all have done theirs, but of what
-/// was small its own; of a message, when either rank has copied it.
+/// was small its own; of a message, when either rank has copied it. `start` waits where a rank has not ended the small
+/// collective that was started 512 before.
 ///
 /// A rank that ends by an exception ends the waits of all ranks of its run, in all groups. Buffers must live until
 /// nobody touches them: a group that goes out of scope with exchanges outstanding sees to that, so declare buffers

@@ -47,7 +47,8 @@ struct Threads::Own {
     const std::uint32_t now = threading::round(number, max_outstanding);
     threading::Slot& slot = slot_of(number);
     threading::Post& post = slot.posts[index(place.rank)];
-    if (place.size() > 1) meet_done(slot, now - 1, e);  // some may still read what stood here
+    // Some may still read what stood here; where they never end, it is the exchange before that is missed.
+    if (place.size() > 1) meet_done(slot, now - 1, post.exchange);
     post.exchange = e;
     const std::int64_t bytes = elements_in(e, place.rank, place.size()) * bytes_of(e.dtype);
     post.brought = bytes <= threading::Post::room && place.buffers->of_host();

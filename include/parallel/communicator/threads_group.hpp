@@ -11,13 +11,14 @@ namespace parallel::internals::threading {
 
 /// What one rank publishes about one exchange: on lines of its own.
 struct alignas(64) Post {
-  static constexpr std::int64_t room = 40;
+  static constexpr std::int64_t room = 40;  ///< so that it takes two lines
   Exchange exchange{};
   /// how often it used this slot: for messages, and known before the meeting
   std::atomic<std::uint32_t> begun{0}, done{0};
   bool brought = false;  ///< what the rank brings to the exchange stands here, too
   alignas(8) std::byte brings[room];
 };
+static_assert(sizeof(Post) == 128);
 
 /// An exchange on its way, and after it the next in its place.
 struct Slot {

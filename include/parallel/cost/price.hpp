@@ -147,9 +147,10 @@ constexpr double arithmetic_seconds(const Plan& plan, const Node& node, const Ma
       static_cast<int>(plan.graph.value(node.operands.empty() ? int{node.result} : node.operands[0]).type.dtype);
   const Rate bound = node.operation->rate;
   if (rates.products[dtype] == 0 && (bound == Rate::products || bound == Rate::attention))
-    throw std::invalid_argument("parallel: " + std::string(machine.name.view()) + " has no rate for products of " +
-                                std::string(name_of(static_cast<DType>(dtype))) +
-                                "; give its rates `products` one, in FLOP/s, as tools/machine measures them");
+    throw std::invalid_argument(
+        "parallel: " + std::string(machine.name.size() > 0 ? machine.name.view() : "the machine") +
+        " has no rate for products of " + std::string(name_of(static_cast<DType>(dtype))) +
+        "; give its rates `products` one, in FLOP/s, as tools/machine measures them");
   if (pricing::is_attention(plan, node)) return pricing::attention_seconds(plan, node, machine, rates, dtype);
   const double rate = bound == Rate::functions ? rates.functions[dtype] : rates.products[dtype];
   return rate > 0 ? plan.flops(node) * pricing::quantization(plan, node, machine) / rate : 0;

@@ -49,6 +49,7 @@ inline void in_pieces_along(int d, std::span<const Call> calls) {
   if (d + 1 >= whole.rank || whole.extent(d, whole.rank) <= most) return one_by_one(calls);
   std::array<Call, longest_fusion> pieces;  // copied once: a call has some 2 KB
   std::copy(calls.begin(), calls.end(), pieces.begin());
+  for (Call& piece : pieces) piece.context = nullptr;  // too small to be shared out
   in_chunks(
       whole.size[d],
       [&](Index begin, Index count) {

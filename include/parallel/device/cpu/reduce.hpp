@@ -36,7 +36,9 @@ void sum_over(Team* team, const View& x, const View& out, const Steps<max_rank>&
   const Index n = walk.extent();
   set(to, out.elements(), T{0});
   if (walk.step(1) == 0)
-    for (auto at = walk.rows(); at; ++at) to[at[1]] += static_cast<T>(total(from + at[0], n));
+    each_part(walk.outermost_step(1) != 0 ? team : nullptr, walk, [&](const Walk<2>& some) {
+      for (auto at = some.rows(); at; ++at) to[at[1]] += static_cast<T>(total(from + at[0], some.extent()));
+    });
   else  // what encloses a dimension that stays is one that goes
     each_part(team, n, 64, [&](Index begin, Index end) {
       for (auto at = walk.planes(); at; ++at)
@@ -58,22 +60,25 @@ void sum_to(const Call& call) {
   sum_over<T>(team_for_elements(call, x.elements()), x, call.results[0], repeated(call.results[0], x), T{1});
 }
 
-/// Repeats x along the dimensions `ints` of the result (none: all), times the first number.
 template <class T>
-[[gnu::flatten]] void expand(const Call& call) {
-  const View &x = call.operands[0], &out = call.results[0];
-  const Walk<2> walk = together(out, reduced(out, call.ints));
-  const T factor = static_cast<T>(call.reals[0]);
+[[gnu::noinline, gnu::flatten]] void expand_rows(const Walk<2>& walk, const T* x, T* out, T factor) {
   const Index n = walk.extent();
   for (auto at = walk.rows(); at; ++at) {
-    const T* from = x.as<const T>() + at[1];
-    T* to = out.as<T>() + at[0];
     if (walk.step(1) == 0)
-      set(to, n, factor * *from);
+      set(out + at[0], n, factor * x[at[1]]);
     else
       by_lanes(
-          n, [=](T* y, const T* some) { lanes(y) = factor * lanes(some); }, to, from);
+          n, [=](T* y, const T* some) { lanes(y) = factor * lanes(some); }, out + at[0], x + at[1]);
   }
+}
+/// Repeats x along the dimensions `ints` of the result (none: all), times the first number.
+template <class T>
+void expand(const Call& call) {
+  const View &x = call.operands[0], &out = call.results[0];
+  const Walk<2> walk = together(out, reduced(out, call.ints));
+  each_part(team_for_elements(call, out.elements()), walk, [&](const Walk<2>& some) {
+    expand_rows(some, x.as<const T>(), out.as<T>(), static_cast<T>(call.reals[0]));
+  });
 }
 
 /// An extreme over the dimensions `ints` (none: all) of the rank's part: of_row(row, n) along rows, chosen(a, b) of
@@ -82,16 +87,19 @@ template <class T, class OfRow, class Chosen>
 void local_extreme(const Call& call, T none, OfRow of_row, Chosen chosen) {
   const View &x = call.operands[0], &out = call.results[0];
   const Walk<2> walk = together(x, reduced(x, call.ints));
-  const Index n = walk.extent();
   set(out.as<T>(), out.elements(), none);
-  for (auto at = walk.rows(); at; ++at) {
-    const T* row = x.as<const T>() + at[0];
-    T* to = out.as<T>() + at[1];
-    if (walk.step(1) == 0)
-      *to = chosen(*to, of_row(row, n));
-    else
-      fill(to, n, [=](Index i) { return chosen(to[i], row[i]); });
-  }
+  Team* const team = walk.outermost_step(1) != 0 ? team_for_elements(call, x.elements()) : nullptr;
+  each_part(team, walk, [&](const Walk<2>& some) {
+    const Index n = some.extent();
+    for (auto at = some.rows(); at; ++at) {
+      const T* row = x.as<const T>() + at[0];
+      T* to = out.as<T>() + at[1];
+      if (some.step(1) == 0)
+        *to = chosen(*to, of_row(row, n));
+      else
+        fill(to, n, [=](Index i) { return chosen(to[i], row[i]); });
+    }
+  });
 }
 /// The maximum of the rank's part. What is no number is the maximum.
 template <class T>

@@ -44,8 +44,8 @@ class Walk {
     return enclosing < rank_ ? steps_[rank_ - 1 - enclosing].of[tensor] : 1;
   }
   /// The extent of the outermost dimension, and by how many elements a tensor advances along it.
-  Index outermost() const { return extent(rank_ - 1); }
-  Index outermost_step(int tensor) const { return step(tensor, rank_ - 1); }
+  Index outermost() const { return rank_ > 0 ? extents_[0] : 1; }
+  Index outermost_step(int tensor) const { return rank_ > 0 ? steps_[0].of[tensor] : 0; }
   /// The walk through indices [begin, end) of the outermost dimension.
   Walk part(Index begin, Index end) const {
     Walk some = *this;
