@@ -216,25 +216,27 @@ class Run {
       return [&](parallel::Call& call) {
         call.kernel = device.kernel(operation, call);
         REQUIRE_MESSAGE(bool(call.kernel), operation.name);
-        if constexpr (TestDevice::asynchronous)
-          call.kernel(call);
-        else
-          device.compute({{&call, 1}});
+#if defined(PARALLEL_TEST_CUDA)
+        call.kernel(call);
+#else
+        device.compute({{&call, 1}});
+#endif
       };
     };
-    if constexpr (!TestDevice::asynchronous) {
-      const std::vector<Bytes> before = contents();
-      call_.operation = &operation;
-      run(with(shared_out()));
-      call_.operation = nullptr;
-      call_.context = nullptr;
-      const std::vector<Bytes> shared = contents();
-      put(before);
-      const Numbers result = run(with(test_device()));
-      CHECK_MESSAGE(contents() == shared, operation.name);
-      return result;
-    }
-    return run(with(test_device()));
+#if !defined(PARALLEL_TEST_CUDA)
+    const std::vector<Bytes> before = contents();
+    call_.operation = &operation;
+    run(with(shared_out()));
+    call_.operation = nullptr;
+    call_.context = nullptr;
+    const std::vector<Bytes> shared = contents();
+    put(before);
+#endif
+    const Numbers result = run(with(test_device()));
+#if !defined(PARALLEL_TEST_CUDA)
+    CHECK_MESSAGE(contents() == shared, operation.name);
+#endif
+    return result;
   }
   /// The first result of what f(call) does.
   template <class F>
