@@ -5,8 +5,6 @@
 //
 // Exit codes: 0 done; 1 a measurement failed; 2 usage; 74 the file cannot be written.
 #include <filesystem>
-#include <sched.h>
-#include <thread>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -23,12 +21,6 @@ std::string processor() {
   return "this machine";
 }
 
-/// Of those that this process may run on.
-int cores_here() {
-  cpu_set_t allowed;
-  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? std::max(1, CPU_COUNT(&allowed))
-                                                               : static_cast<int>(std::thread::hardware_concurrency());
-}
 /// Seconds that all cores were busy, but by this process; 0 where the system does not say.
 double busy_with_others() {
   std::ifstream file("/proc/stat");
@@ -44,11 +36,12 @@ double busy_with_others() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int cores = cores_here();
+  const int cores = std::max(1, parallel::internals::cpu::Team::cores());
   std::string output, name = processor();
   int ranks = std::min(cores, 4), rounds = 15;
   CLI::App app(
-      "Measures this machine with the library's own kernels and threads, in about half a minute, and prints its description in JSON.");
+      "Measures this machine with the library's own kernels and threads, in about half a minute, and prints its "
+      "description in JSON.");
   app.add_option("--output", output, "Write there instead of to the standard output");
   app.add_option("--ranks", ranks, "Measure 1, 2, 4, ... ranks at once up to so many")
       ->check(CLI::Range(1, 64))
@@ -66,7 +59,8 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (ranks > cores)
-    std::fprintf(stderr, "tools/machine: %d ranks share %d cores; the figures are of that\n", ranks, cores);
+    std::fprintf(stderr, "tools/machine: %d ranks share %d core%s; the figures are of that\n", ranks, cores,
+                 cores == 1 ? "" : "s");
   const auto cannot_write = [&] {
     return std::fprintf(stderr, "tools/machine: cannot write %s\n", output.c_str()), 74;
   };

@@ -6,9 +6,9 @@
 //                {"ranks": 2, ..., "link": {"latency": 1e-7, "bandwidth": 5e9}}],
 //      "links": {"data": {"latency": 1e-5, "bandwidth": 1e9}}}
 //
-// Optional: `links`, `attention_block`, `processors`, `write_allocates`, `host_bandwidth`, and of rates `attention`, `scores`,
-// `functions`, `cache_bytes` with `cache_bandwidth`, and of one rank `link`. What they mean stands at the members of
-// Machine and Rates.
+// Optional: `links`, `attention_block`, `processors`, `write_allocates`, `host_bandwidth`, and of rates `attention`,
+// `scores`, `functions`, `cache_bytes` with `cache_bandwidth`, and of one rank `link`. What they mean stands at the
+// members of Machine and Rates.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <parallel/device/cpu/array.hpp>
+#include <parallel/device/cpu/parts.hpp>
 #include <parallel/device/cpu/scratch.hpp>
 #include <parallel/device/cpu/team.hpp>
 
@@ -43,8 +44,7 @@ template <class T>
 void embedding_gradient(const Call& call) {
   const View& table = call.results[0];
   const Index n = table.size[1], count = call.operands[0].elements();
-  each_part(team_for_elements(call, table.elements()), table.elements(), 64,
-            [&](Index begin, Index end) { set(table.as<T>() + begin, end - begin, T{0}); });
+  zero(table, team_for_elements(call, table.elements()));
   each_part(team_for_elements(call, count * n), n, 64, [&](Index begin, Index end) {
     each_row(call.operands[0], table, 0, count, [&](Index i, Index row) {
       if (row >= 0)

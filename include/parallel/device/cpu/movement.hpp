@@ -87,10 +87,7 @@ inline void slice(const Call& call) {
 /// x from position ints[1] of dimension ints[0] on, zeros around it.
 inline void pad(const Call& call) {
   const View &x = call.operands[0], &out = call.results[0];
-  if (out.elements() == 0) return;
-  each_part(team_for_elements(call, out.elements()), static_cast<Index>(out.bytes()), 64, [&](Index begin, Index end) {
-    std::memset(out.as<std::byte>() + begin, 0, static_cast<std::size_t>(end - begin));
-  });
+  zero(out, team_for_elements(call, out.elements()));
   copy_box(placed(x, out, call.ints[1] * strides(out)[static_cast<int>(call.ints[0])]), x, out,
            team_for_elements(call, x.elements()));
 }

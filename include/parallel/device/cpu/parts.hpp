@@ -16,8 +16,11 @@ inline std::size_t bytes(Index elements, int of_each) {
 inline void copy(const View& to, const View& from) {
   if (to.data != from.data && to.elements() > 0) std::memcpy(to.data, from.data, to.bytes());
 }
-inline void zero(const View& view) {
-  if (view.elements() > 0) std::memset(view.data, 0, view.bytes());
+inline void zero(const View& view, Team* team = nullptr) {
+  if (view.elements() == 0) return;
+  each_part(team, static_cast<Index>(view.bytes()), 64, [&](Index begin, Index end) {
+    std::memset(view.as<std::byte>() + begin, 0, static_cast<std::size_t>(end - begin));
+  });
 }
 
 inline void copy_box(Box box, const View& from, const View& to, Team* team = nullptr) {

@@ -23,8 +23,8 @@ namespace parallel::internals::cpu {
 /// So many threads, the caller's among them. It allocates when it is made.
 class Team {
  public:
-  /// `least`: elements that a thread has at least, as fewer are not worth waking it. Throws Failure where the system has
-  /// no more threads.
+  /// `least`: elements that a thread has at least, as fewer are not worth waking it. Throws Failure where the system
+  /// has no more threads.
   explicit Team(int threads, std::int64_t least = 4096) : least_(least) {
     *all_ += threads;
     try {
@@ -44,8 +44,8 @@ class Team {
     *all_ -= size();
   }
   int size() const { return static_cast<int>(others_.size()) + 1; }
-  /// Whether so many elements to go through, or multiply-adds, are shared out. An element takes as long as some hundred
-  /// multiply-adds, or 512 where it is in the caches.
+  /// Whether so many elements to go through, or multiply-adds, are shared out: of these two million, unless `least` says
+  /// otherwise.
   bool shares_elements(std::int64_t elements) const { return size() > 1 && elements >= least_ * size(); }
   bool shares_products(double multiply_adds) const {
     return size() > 1 && multiply_adds >= 512 * static_cast<double>(least_);
@@ -65,15 +65,16 @@ class Team {
     if (thrown_ != nullptr) std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
 
- private:
-  /// Whether there is a core for every thread of this process's teams: one that watches keeps no other from its own.
-  bool spin() const { return *all_ <= cores_; }
   /// Of the system that this process may run on.
   static int cores() {
     cpu_set_t allowed;
     if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
     return CPU_COUNT(&allowed);
   }
+
+ private:
+  /// Whether there is a core for every thread of this process's teams: one that watches keeps no other from its own.
+  bool spin() const { return *all_ <= cores_; }
   /// How many threads this process's teams have.
   static std::atomic<int>* count() {
     static std::atomic<int> threads{0};
