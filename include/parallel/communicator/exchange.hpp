@@ -91,10 +91,16 @@ constexpr std::int64_t elements_out(const Exchange& e, int rank, int ranks) {
   return to_root(e.kind) && rank != e.root ? 0 : e.count;
 }
 
-/// Whether two ranks mean the same exchange.
-constexpr bool same_call(const Exchange& a, const Exchange& b) {
-  return a.kind == b.kind && a.count == b.count && a.dtype == b.dtype && a.maximum == b.maximum && a.root == b.root;
-}
+/// What all ranks of a collective must say alike.
+struct Common {
+  std::int64_t count = 0;
+  int root = 0;
+  Collective kind = Collective::all_reduce;
+  DType dtype = DType::f32;
+  bool maximum = false;
+  bool operator==(const Common&) const = default;
+};
+constexpr Common common(const Exchange& e) { return {e.count, e.root, e.kind, e.dtype, e.maximum}; }
 
 /// `all_reduce of 1024 f32 (mlp.up)`
 inline std::string text(const Exchange& e) {

@@ -12,6 +12,8 @@ class Outstanding {
   /// At most `max_outstanding` places.
   explicit Outstanding(int places) : places_(static_cast<std::uint64_t>(places)) {}
   std::uint64_t next() const { return next_; }
+  /// All before this one have ended.
+  std::uint64_t first() const { return first_; }
   int count() const { return static_cast<int>(taken_.count()); }
 
   /// Throws ExchangeRefused where the place of the next is still taken.
@@ -23,7 +25,10 @@ class Outstanding {
     taken_.set(place(next_));
     return next_++;
   }
-  void end(std::uint64_t number) { taken_.reset(place(number)); }
+  void end(std::uint64_t number) {
+    taken_.reset(place(number));
+    while (first_ < next_ && !taken_[place(first_)]) ++first_;
+  }
 
   bool contains(std::uint64_t number) const {
     return number < next_ && number + places_ >= next_ && taken_[place(number)];
@@ -39,7 +44,7 @@ class Outstanding {
  private:
   std::size_t place(std::uint64_t number) const { return number % places_; }
 
-  std::uint64_t places_, next_ = 0;
+  std::uint64_t places_, next_ = 0, first_ = 0;
   std::bitset<max_outstanding> taken_{};
 };
 

@@ -32,7 +32,9 @@ struct Threads::Own {
   int outstanding() const { return collectives.count() + messages; }
 
   static std::size_t index(int i) { return threading::index(i); }
-  std::uint32_t target(std::uint32_t now) const { return now * static_cast<std::uint32_t>(place.size()); }
+  static auto begun(const threading::Slot& slot, std::uint32_t now) {
+    return [&slot, now](int r) { return threading::reached(slot.posts[index(r)].begun, now); };
+  }
 
   threading::Slot& slot_of(std::uint64_t number) const { return place.group->slots[number % max_outstanding]; }
 
@@ -47,14 +49,14 @@ struct Threads::Own {
     const std::uint32_t now = threading::round(number, max_outstanding);
     threading::Slot& slot = slot_of(number);
     threading::Post& post = slot.posts[index(place.rank)];
-    // Some may still read what stood here; where they never end, it is the exchange before that is missed.
-    if (place.size() > 1) meet_done(slot, now - 1, post.exchange);
+    if (number >= max_outstanding) await_ended(number - max_outstanding, post.exchange);
     post.exchange = e;
+    post.common = common(e);
     const std::int64_t bytes = elements_in(e, place.rank, place.size()) * bytes_of(e.dtype);
     post.brought = bytes <= threading::Post::room && place.buffers->of_host();
     if (post.brought && bytes > 0) std::memcpy(post.brings, e.in, static_cast<std::size_t>(bytes));
-    post.begun.store(now, std::memory_order_relaxed);
-    slot.begun.arrive(target(now));
+    post.begun = now;
+    place.arrive(slot.sleepers, begun(slot, now));
     return {number};
   }
 
@@ -63,34 +65,38 @@ struct Threads::Own {
     threading::Slot& slot = slot_of(number);
     threading::Post& post = slot.posts[index(place.rank)];
     const std::uint32_t now = threading::round(number, max_outstanding);
-    if (place.size() > 1)
-      meet(slot.begun, now, &post.exchange, [&](int r) { return slot.posts[index(r)].begun.load(); });
+    place.meet(slot.sleepers, &post.exchange, begun(slot, now));
     bool brought = true;
     for (const threading::Post& other : slot.posts) {
-      if (!same_call(slot.posts[0].exchange, other.exchange)) disagree(slot);
+      if (post.common != other.common) disagree(slot);
       brought = brought && other.brought;
     }
-    if (brought)
+    if (brought) {
       share<true>(slot);
-    else
+    } else {
       place.touch(post.exchange, [&] {
         share<false>(slot);
         place.buffers->done();
       });
-    post.done.store(now, std::memory_order_relaxed);
-    slot.done.arrive(target(now));
-    if (place.size() > 1 && !brought) meet_done(slot, now, post.exchange);
+      const auto done = [&](int r) { return threading::reached(slot.posts[index(r)].done, now); };
+      post.done = now;
+      place.arrive(slot.sleepers, done);
+      place.meet(slot.sleepers, &post.exchange, done);
+    }
     collectives.end(number);
+    if (place.size() == 1) return;
+    place.group->seats[index(place.rank)].ended = collectives.first();
+    place.group->before_start.wake();
   }
 
-  /// Waits until all ranks are in the given round of a meeting; `round_of(r)` is the one that rank r is in.
-  template <class RoundOf>
-  void meet(threading::Meeting& meeting, std::uint32_t now, const Exchange* e, RoundOf round_of) {
-    place.meet(meeting, target(now), e, [&](int r) { return static_cast<std::int32_t>(round_of(r) - now) >= 0; });
-  }
-
-  void meet_done(threading::Slot& slot, std::uint32_t now, const Exchange& e) {
-    meet(slot.done, now, &e, [&](int r) { return slot.posts[index(r)].done.load(); });
+  /// Waits until no rank reads any more what stood in the place of that number. Where one never ends it, it is the
+  /// exchange that stood there which is missed.
+  void await_ended(std::uint64_t number, const Exchange& e) {
+    if (number < all_ended || place.size() == 1) return;
+    const auto ended = [&](int r) { return place.group->seats[index(r)].ended.load(); };
+    place.meet(place.group->before_start, &e, [&](int r) { return r == place.rank || ended(r) > number; });
+    all_ended = collectives.first();
+    for (int r = 0; r < place.size(); ++r) all_ended = std::min(all_ended, ended(r));
   }
 
   static constexpr std::int64_t seen_in_time = 64 << 10;  ///< bytes; of fewer the meetings take the time
@@ -171,7 +177,8 @@ struct Threads::Own {
 
   threading::Place place;
   Outstanding collectives{max_outstanding};
-  int messages = 0;  // outstanding on all channels
+  std::uint64_t all_ended = 0;  // so many every rank of the group, when this one looked last
+  int messages = 0;             // outstanding on all channels
   std::vector<Record>* records = nullptr;
   std::vector<const void*> terms;
   std::vector<void*> outs;
@@ -271,8 +278,9 @@ PARALLEL_INLINE void Threads::barrier() {
   const std::uint32_t now = mine + 1;
   mine = now;
   const std::uint64_t order = size() > 1 ? own.history().start_barrier(size()) : 0;
-  group.gate.arrive(own.target(now));
-  own.meet(group.gate, now, nullptr, [&](int r) { return group.seats[threading::index(r)].barriers.load(); });
+  const auto arrived = [&](int r) { return threading::reached(group.seats[threading::index(r)].barriers, now); };
+  own.place.arrive(group.at_barrier, arrived);
+  own.place.meet(group.at_barrier, nullptr, arrived);
   own.history().end(order);
 }
 PARALLEL_INLINE void Threads::abandon(const std::string& why) { own().place.abandon(why); }

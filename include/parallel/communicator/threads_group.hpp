@@ -1,6 +1,7 @@
 // What the ranks of a run in one process share: who failed, and for each group the places in which they publish their
 // exchanges.
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -9,29 +10,34 @@
 
 namespace parallel::internals::threading {
 
-/// What one rank publishes about one exchange: on lines of its own.
+/// What one rank publishes about one exchange: on lines of its own, of which others read the first alone where the
+/// exchange is small.
 struct alignas(64) Post {
-  static constexpr std::int64_t room = 40;  ///< so that it takes two lines
-  Exchange exchange{};
-  /// how often it used this slot: for messages, and known before the meeting
-  std::atomic<std::uint32_t> begun{0}, done{0};
-  bool brought = false;  ///< what the rank brings to the exchange stands here, too
-  alignas(8) std::byte brings[room];
+  static constexpr std::int64_t room = 40;  ///< so that it is one line
+  std::atomic<std::uint32_t> begun{0};      ///< how often it used this slot: the others watch it
+  bool brought = false;                     ///< what the rank brings to the exchange stands here, too
+  Common common{};
+  std::byte brings[room];
+  alignas(64) Exchange exchange{};
+  std::atomic<std::uint32_t> done{0};  ///< as `begun`
 };
-static_assert(sizeof(Post) == 128);
+static_assert(offsetof(Post, exchange) == 64);
 
 /// An exchange on its way, and after it the next in its place.
 struct Slot {
-  Meeting begun, done;
+  Sleepers sleepers;
   std::vector<Post> posts;
 };
 
 /// A message on its way from one rank to another, and after it the next in its place.
 struct Message {
-  Meeting begun;                        ///< by both
-  std::atomic<std::uint32_t> taken{0};  ///< the last round in which one of the two set about the copy
-  Meeting done;
-  Post posts[2];  ///< the sender's, the receiver's
+  Sleepers sleepers;
+  /// The last round in which one of the two set about the copy, and that in which it was made.
+  std::atomic<std::uint32_t> taken{0}, done{0};
+  struct alignas(64) Post {
+    Exchange exchange{};
+    std::atomic<std::uint32_t> begun{0};  ///< how often it used this place
+  } posts[2];                             ///< the sender's, the receiver's
 };
 
 /// From one rank to another.
@@ -69,6 +75,7 @@ class Channels {
 struct Group {
   struct alignas(64) Seat {
     std::atomic<std::uint32_t> barriers{0};
+    alignas(64) std::atomic<std::uint64_t> ended{0};  ///< so many of its collectives, from the first on
     int color = 0, key = 0;
     std::shared_ptr<Group> child;
   };
@@ -91,7 +98,7 @@ struct Group {
   std::vector<Seat> seats;
   Channels channels;
   Slot slots[max_outstanding];
-  Meeting gate;
+  Sleepers at_barrier, before_start;
   bool outlives = false;  ///< ranks whose functions have returned take part here, too: to say so
 
  private:

@@ -13,10 +13,11 @@ inline Ticket start_message(const Place& place, const Exchange& e) {
   outstanding.need_place(e);
   const std::uint64_t number = outstanding.start();
   Message& message = channel.messages[number % max_messages];
-  Post& post = message.posts[receives];
+  Message::Post& post = message.posts[receives];
+  const std::uint32_t now = round(number, max_messages);
   post.exchange = e;
-  post.begun.store(round(number, max_messages), std::memory_order_relaxed);
-  message.begun.arrive(2 * round(number, max_messages));
+  post.begun = now;
+  if (reached(message.posts[!receives].begun, now)) message.sleepers.wake();
   return {number, channel_of(e)};
 }
 
@@ -30,11 +31,10 @@ inline void wait_message(const Place& place, Ticket ticket) {
   Outstanding::need(outstanding.contains(ticket.number));
   Message& message = channel.messages[ticket.number % max_messages];
   const Exchange& mine = message.posts[receives].exchange;
-  const Post& theirs = message.posts[!receives];
+  const Message::Post& theirs = message.posts[!receives];
   const std::uint32_t now = round(ticket.number, max_messages);
   // Their post holds a later message when they have gone on, and this one was copied then.
-  const auto reached = [&](std::uint32_t at) { return static_cast<std::int32_t>(at - now) >= 0; };
-  place.meet(message.begun, 2 * now, &mine, [&](int r) { return r != peer || reached(theirs.begun.load()); });
+  place.meet(message.sleepers, &mine, [&](int r) { return r != peer || reached(theirs.begun, now); });
   std::uint32_t before = now - 1;
   if (message.taken.compare_exchange_strong(before, now)) {
     const Exchange &from = message.posts[0].exchange, &to = message.posts[1].exchange;
@@ -48,9 +48,10 @@ inline void wait_message(const Place& place, Ticket ticket) {
       place.buffers->copy(to.out, from.in, from.count * bytes_of(from.dtype));
       place.buffers->done();
     });
-    message.done.arrive(now);
+    message.done = now;
+    message.sleepers.wake();
   } else {
-    place.meet(message.done, now, &mine, [&](int r) { return r != peer || message.done.met(now); });
+    place.meet(message.sleepers, &mine, [&](int r) { return r != peer || reached(message.done, now); });
   }
   outstanding.end(ticket.number);
 }

@@ -10,6 +10,10 @@ inline std::size_t index(int i) { return static_cast<std::size_t>(i); }
 inline std::uint32_t round(std::uint64_t number, int places) {
   return static_cast<std::uint32_t>(number / static_cast<std::uint64_t>(places)) + 1;
 }
+/// Whether a rank, or an exchange, has come to this round of its place.
+inline bool reached(const std::atomic<std::uint32_t>& at, std::uint32_t round) {
+  return static_cast<std::int32_t>(at.load() - round) >= 0;
+}
 
 struct Place {
   std::shared_ptr<Group> group;
@@ -20,13 +24,24 @@ struct Place {
   Run& run() const { return *group->run; }
   int member(int r) const { return group->members[index(r)]; }
 
-  /// Waits until so many have arrived at a meeting; `arrived(r)` says whether rank r is among them. Throws PeerFailed,
-  /// Deadline.
   template <class Arrived>
-  void meet(Meeting& meeting, std::uint32_t target, const Exchange* e, Arrived arrived) const {
+  bool all(Arrived arrived) const {
+    for (int r = 0; r < size(); ++r)
+      if (!arrived(r)) return false;
+    return true;
+  }
+  /// Behind the word that this rank has arrived: wakes those who sleep if it is the last.
+  template <class Arrived>
+  void arrive(Sleepers& sleepers, Arrived arrived) const {
+    if (sleepers.any() && all(arrived)) sleepers.wake();
+  }
+  /// Waits until all ranks have arrived; `arrived(r)` says whether rank r has. Throws PeerFailed, Deadline.
+  template <class Arrived>
+  void meet(Sleepers& sleepers, const Exchange* e, Arrived arrived) const {
     Clock::time_point since{};
     int returns = 0;
-    meeting.wait(target, run().spins, [&] {
+    const auto met = [&] { return all(arrived); };
+    sleepers.wait(run().spins, met, [&] {
       if (run().failed()) give_up(e);
       if (const int now = run().returns; now != returns && !group->outlives)
         look_for_returned(e, arrived), returns = now;

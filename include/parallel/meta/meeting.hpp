@@ -1,4 +1,4 @@
-// Where threads meet: a counter of arrivals that they watch for a moment and then sleep on.
+// Where threads wait for each other: they watch what others write for a moment, and then sleep.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -18,57 +18,74 @@ inline void pause() {
 #endif
 }
 
-/// Threads meet here again and again. Arrivals are counted and never reset: n threads have met for the k-th time when
-/// there are n * k.
-class alignas(64) Meeting {
+/// Threads that wait for what others write. Who writes does so in sequential consistency, and then wakes them; what they
+/// look at they read so, too. So one of two sees the other: who writes a sleeper, or the sleeper what was written.
+class alignas(64) Sleepers {
  public:
-  /// Says that this thread has arrived, and wakes those who sleep if it is the last.
-  void arrive(std::uint32_t target) {
-    if (arrivals_.fetch_add(1) + 1 != target) return;
-    if (sleepers_.load() != 0) futex(FUTEX_WAKE_PRIVATE, 1 << 30, nullptr);
-  }
-  bool met(std::uint32_t target) const {
-    return static_cast<std::int32_t>(arrivals_.load(std::memory_order_acquire) - target) >= 0;
+  bool any() const { return sleeping_.load() != 0; }
+  void wake() {
+    if (!any()) return;
+    calls_.fetch_add(1);
+    futex(FUTEX_WAKE_PRIVATE, 1 << 30, nullptr);
   }
 
-  /// Returns when the target is reached. `check` is called before every nap, at least every 20 ms; it throws to give
-  /// up.
-  template <class Check>
-  void wait(std::uint32_t target, bool spins, Check check) {
+  /// Returns when ready() is true. `check` is called before every nap, at least every 20 ms; it throws to give up.
+  template <class Ready, class Check>
+  void wait(bool spins, Ready ready, Check check) {
     const std::timespec nap{0, 20'000'000};
-    wait(target, spins, &nap, check);
+    wait(spins, &nap, ready, check);
   }
   /// The same, however long it takes.
-  void wait(std::uint32_t target, bool spins) {
-    wait(target, spins, nullptr, [] {});
+  template <class Ready>
+  void wait(bool spins, Ready ready) {
+    wait(spins, nullptr, ready, [] {});
   }
 
  private:
   static constexpr int spin_count = 4000;  // some 0.1 ms
 
-  template <class Check>
-  void wait(std::uint32_t target, bool spins, const std::timespec* nap, Check check) {
+  template <class Ready, class Check>
+  void wait(bool spins, const std::timespec* nap, Ready ready, Check check) {
     for (int i = spins ? spin_count : 1; i > 0; --i) {
-      if (met(target)) return;
+      if (ready()) return;
       pause();
     }
-    while (true) {
-      const std::uint32_t seen = arrivals_.load();
-      if (met(target)) return;
+    while (!ready()) {
       check();
-      sleepers_.fetch_add(1);
-      futex(FUTEX_WAIT_PRIVATE, seen, nap);  // at once if there were arrivals since
-      sleepers_.fetch_sub(1);
+      sleeping_.fetch_add(1);
+      const std::uint32_t seen = calls_.load();
+      if (!ready()) futex(FUTEX_WAIT_PRIVATE, seen, nap);  // at once if there was a call since
+      sleeping_.fetch_sub(1);
     }
   }
 
   // The standard's atomic wait knows no time limit.
   void futex(int operation, std::uint32_t value, const std::timespec* limit) {
-    static_assert(sizeof arrivals_ == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
-    syscall(SYS_futex, &arrivals_, operation, value, limit, nullptr, 0);
+    static_assert(sizeof calls_ == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
+    syscall(SYS_futex, &calls_, operation, value, limit, nullptr, 0);
   }
 
-  std::atomic<std::uint32_t> arrivals_{0}, sleepers_{0};
+  std::atomic<std::uint32_t> calls_{0}, sleeping_{0};
+};
+
+/// Threads meet here again and again. Arrivals are counted and never reset: n threads have met for the k-th time when
+/// there are n * k.
+class Meeting {
+ public:
+  /// Says that this thread has arrived, and wakes those who sleep if it is the last.
+  void arrive(std::uint32_t target) {
+    if (arrivals_.fetch_add(1) + 1 == target) sleepers_.wake();
+  }
+  /// Returns when so many have arrived. `check` is as above.
+  template <class... Check>
+  void wait(std::uint32_t target, bool spins, Check... check) {
+    sleepers_.wait(
+        spins, [&] { return static_cast<std::int32_t>(arrivals_.load() - target) >= 0; }, check...);
+  }
+
+ private:
+  alignas(64) std::atomic<std::uint32_t> arrivals_{0};
+  Sleepers sleepers_{};
 };
 
 }  // namespace parallel::internals::threading
