@@ -1,5 +1,7 @@
 // Attention against its definition: what is masked, dropped, generated from a cache, joined of parts of the keys; tiles
 // of a GPU's kernels, in bf16 and f16 too.
+#include <array>
+
 #include <parallel/device/stream.hpp>
 #include <parallel/operation/attention.hpp>
 
@@ -270,11 +272,47 @@ TEST_CASE_TEMPLATE("softmax goes on over more keys than are scored at once, what
         d.template check_joined<T>(2, relative<T>);
       }
 }
-TEST_CASE_TEMPLATE("queries come in larger blocks where keys are many", T, ELEMENTS) {
+TEST_CASE_TEMPLATE("attention to many keys", T, ELEMENTS) {
   Definition d = definition<T>({1, 130, 4100, 1, 1, 4, 4});
   d.compute();
   d.template check<T>({all_of(d.q.sizes)}, relative<T>);
 }
+#if !defined(PARALLEL_TEST_CUDA)
+TEST_CASE_TEMPLATE("a query's bits do not depend on the queries beside it", T, ELEMENTS) {
+  for (const bool causal : {false, true})
+    for (const bool packed : {false, true})
+      for (const int parts : {3, 9}) {
+        Definition d = definition<T>({1, 90, 400, 2, 1, 12, 20});
+        d.causal = d.positioned = causal;
+        d.position = 305;
+        d.packed = packed;
+        d.dropped = 0.3;
+        d.documents = Numbers({1, 400});
+        for (std::int64_t j = 0; j < 400; ++j) d.documents({0, j}) = static_cast<double>(j % 90 / 40);
+        d.compute();
+        const auto computed = [&](const Box& part) {
+          const Box rows{{0, part.offset[1], 0}, {1, part.size[1], 2}},
+              results{{0, part.offset[1], 0, 0}, {1, part.size[1], 2, 20}};
+          Run<T> forward, backward;
+          d.prepare(forward, part, all_of(d.k.sizes), all_of(d.v.sizes));
+          forward.result(d.out.sizes, results).template result<T>(d.logs.sizes, rows).run(operation::attention);
+          d.prepare(backward, part, all_of(d.k.sizes), all_of(d.v.sizes));
+          backward.operand(rounded<T>(d.out), results).template operand<T>(d.logs, rows).operand(d.g, results);
+          backward.result(d.dq.sizes, part).result(d.dk.sizes).result(d.dv.sizes).run(operation::attention_derivative);
+          return std::array{forward.get(0), forward.get(1), backward.get(0)};
+        };
+        const std::array whole = computed(all_of(d.q.sizes));
+        for (const Box& part : split(d.q.sizes, 1, parts)) {
+          const std::array some = computed(part);
+          for (std::size_t r = 0; r < some.size(); ++r) {
+            Box box{Sizes(some[r].sizes.size(), 0), some[r].sizes};
+            box.offset[1] = part.offset[1];
+            CHECK(some[r].values == part_of(whole[r], box).values);
+          }
+        }
+      }
+}
+#endif
 TEST_CASE_TEMPLATE("what is no number stays so, in whichever block of keys it is", T, ELEMENTS) {
   for (const std::int64_t key : {0, 400, 899}) {
     Definition d = definition<T>({1, 3, 900, 1, 1, 4, 4});

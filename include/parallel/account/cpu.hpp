@@ -86,13 +86,9 @@ constexpr std::int64_t packed_weight(const Extents& call) {
   return s.batch * s.k * s.n * element;
 }
 
-/// Attention has the scores of so many queries and keys at a time, which stay in the second cache. More queries, and a
-/// head's keys are packed less often; fewer, and a causal one computes less that nobody sees.
-inline constexpr std::int64_t most_keys = 384, most_queries = 128;
+/// Attention has the scores of so many queries and keys at a time, which stay in the second cache.
+inline constexpr std::int64_t most_keys = 384, queries_at_once = 64;
 constexpr std::int64_t keys_at_once(std::int64_t keys) { return keys < most_keys ? keys : most_keys; }
-constexpr std::int64_t queries_at_once(std::int64_t keys) { return keys < 4096 ? most_queries / 2 : most_queries; }
-/// Elements of a row of scores: whole cache lines, so that each begins at one.
-constexpr std::int64_t room_of_scores(std::int64_t keys) { return whole(keys, 16); }
 /// A convolution unfolds so many elements of windows, at so many places, at a time.
 inline constexpr std::int64_t most_unfolded = 384, most_places = 768;
 /// Rows that are added to a table, of so many elements each: where they stand, sorted, and behind it room for a sum of
@@ -138,21 +134,9 @@ constexpr Scratch scratch_of(const Extents& call) {
     if (first.rank() != 4 || call.operands.size() < 3 || call.operands[1].rank() != 4 || call.operands[2].rank() != 4)
       return s;
     const bool back = call.operation == operation::attention_derivative.name;
-    const std::int64_t all = call.operands[1].size[1], block = queries_at_once(all), key_block = keys_at_once(all);
-    of(Purpose::scores) = (back ? 2 : 1) * block * room_of_scores(key_block) * element;
-    const Side some{block < first.size[1] ? block : first.size[1], true}, keys{key_block, true}, size{first.size[3]},
-        value_size{call.operands[2].size[3]};
-    const Side forward[][3] = {{some, keys, size}, {some, value_size, keys}};
-    const Side backward[][3] = {
-        {some, keys, size}, {keys, value_size, some}, {some, keys, value_size}, {some, size, keys}, {keys, size, some}};
-    const auto grow = [&](const Side(&product)[3]) {
-      const std::int64_t bytes = packing_of_product(product[0], product[1], product[2], element);
-      if (bytes > of(Purpose::packing)) of(Purpose::packing) = bytes;
-    };
-    if (back)
-      for (const auto& product : backward) grow(product);
-    else
-      for (const auto& product : forward) grow(product);
+    const std::int64_t scores = (back ? 2 : 1) * keys_at_once(call.operands[1].size[1]),
+                       transposed = first.size[3] + (back ? call.operands[2].size[3] : 0);
+    of(Purpose::scores) = queries_at_once * (scores + transposed) * element;
   } else if (const bool back = call.operation == operation::transposed_convolution.name,
              of_weight = call.operation == operation::convolution_weight.name;
              back || of_weight || call.operation == operation::convolution.name) {

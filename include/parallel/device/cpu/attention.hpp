@@ -1,9 +1,14 @@
 // Attention head by head, some scores at a time, those of a block of queries and a block of keys: no tensor of all
 // scores exists, and backward makes them again from one number a row. Softmax goes on from block to block of keys
 // (FlashAttention, Dao et al. 2022).
+//
+// Scores stand by keys, a row has a key's for all queries of the block. So softmax takes sixteen queries at once and
+// adds up nothing across a register, and of the operands of all products only the block's own queries, and backward
+// their gradients, have to be transposed.
 #pragma once
-#include <parallel/device/cpu/product.hpp>
+#include <parallel/device/cpu/product_in_cache.hpp>
 #include <parallel/device/cpu/random.hpp>
+#include <parallel/device/cpu/scratch.hpp>
 #include <parallel/device/cpu/team.hpp>
 #include <parallel/operation/attention.hpp>
 
@@ -18,14 +23,13 @@ struct Heads {
   const Index batch, queries, keys, heads, groups, size, value_size;
   const Index group_size;  ///< how many heads, counted over all ranks, share keys
   const T factor;
-  const int* const seen;               ///< [batch, keys], or none
-  const int* const documents_of_keys;  ///< [batch, keys], or none
-  const int* const documents;          ///< of queries, [batch, queries]
-  const Index position;                ///< of the first query of all ranks
-  static constexpr Index most_rows = account::cpu::most_queries;
-  const Index block;      ///< queries at a time
-  const Index key_block;  ///< and keys: their scores stay in the second cache
-  const Index room;       ///< elements of a row of scores: whole cache lines, so that each begins at one
+  const int* const seen;                                           ///< [batch, keys], or none
+  const int* const documents_of_keys;                              ///< [batch, keys], or none
+  const int* const documents;                                      ///< of queries, [batch, queries]
+  const Index position;                                            ///< of the first query of all ranks
+  static constexpr Index at_once = account::cpu::queries_at_once;  ///< queries, whose scores of a key are a row
+  static constexpr Index strip = 16;  ///< queries whose scores of a key are computed, or left out as nobody sees them
+  const Index key_block;              ///< keys at a time: their scores stay in the second cache
   RandomStream stream{};
   const std::uint64_t dropped;
   const T growth;
@@ -48,9 +52,7 @@ struct Heads {
         documents_of_keys(attending.packed ? call.operands[3].as<const int>() : nullptr),
         documents(attending.packed ? call.operands[4].as<const int>() : nullptr),
         position(attending.positioned ? *call.operands[attending.scalars() - 1].as<const int>() : 0),
-        block(account::cpu::queries_at_once(keys)),
         key_block(account::cpu::keys_at_once(keys)),
-        room(account::cpu::room_of_scores(key_block)),
         dropped(dropped_below(call.reals[1])),
         growth(static_cast<T>(1 / (1 - call.reals[1]))) {
     if (dropped > 0) stream = StreamOf(call, attending.scalars(), {call.ints[3], call.ints[4], call.ints[5]}).get();
@@ -89,27 +91,67 @@ struct Heads {
     while (range.size() > 0 && is_other(range.begin)) ++range.begin;
     return range;
   }
-  /// Of these keys how many the query before `row` sees, if there is no mask.
-  Index visible(const Range& range, Index row) const {
-    return std::clamp<Index>(visible(row) - range.begin, 0, range.size());
-  }
-
   /// Whether the position that a query is given has no key.
   bool stands_outside(Index row) const {
     const Index stands = position + q.at(1, row);
     return attending.positioned && (stands < 0 || stands >= k.whole[1]);
   }
 
-  /// Calls body(keys, whether they are the first) for every block of the keys that a block of queries sees, at least
-  /// once. Blocks begin at the same keys whatever the queries are, so that their bits are the same, too.
+  /// A block of scores: some keys, some queries, and how many of the keys each query sees, if there is no mask.
+  struct Block {
+    Index first_key, keys, first_query, queries;
+    bool first;           ///< of its queries
+    Index sees[at_once];  ///< ascending
+
+    /// Calls body(key, keys, query) for parts of the keys, with the queries from the first on that sees one of them, or
+    /// up to 15 before it.
+    template <class Body>
+    void by_keys(Body body) const {
+      const Index by_all = sees[0] / strip * strip;
+      if (by_all > 0) body(0, by_all, 0);
+      Index query = 0;
+      for (Index key = by_all; key < keys; key += strip) {
+        while (query < queries && sees[query] <= key) ++query;
+        body(key, std::min(strip, keys - key), query / strip * strip);
+      }
+    }
+    /// Calls body(key, keys, query, queries) likewise, in the order of the keys, which begin at the same ones whatever
+    /// the queries are; for the first of them also where the queries see none.
+    template <class Body>
+    void by_queries(Body body) const {
+      constexpr Index most = 128;
+      Index key = 0;
+      do {
+        const Index some = std::min(most - (first_key + key) % most, keys - key);
+        const auto seen_by = [&](Index query) { return std::clamp<Index>(sees[query] - key, 0, some); };
+        const bool alike = seen_by(0) == seen_by(queries - 1);
+        for (Index query = 0, n = 0; query < queries; query += n) {
+          n = alike ? queries : std::min(strip, queries - query);
+          if (const Index own = seen_by(query + n - 1); own > 0 || key == 0) body(key, own, query, n);
+        }
+        key += some;
+      } while (key < keys);
+    }
+    /// Calls body(query, keys) for every 16 queries, with as many of the keys as by_keys has with them.
+    template <class Body>
+    void each_strip(Body body) const {
+      for (Index query = 0; query < queries; query += strip)
+        body(query, std::min(keys, whole_strips(sees[std::min(queries, query + strip) - 1])));
+    }
+  };
+  /// Calls body for every block of the keys that some queries see, at least once. Blocks begin at the same keys whatever
+  /// the queries are, so that their bits are the same, too.
   template <class Body>
-  void each_block(const Range& all, Body body) const {
-    Range part = all;
+  void each_block(Index b, Index row, Index count, Body body) const {
+    const Range all = seen_by(b, row, count);
+    Index begin = all.begin;
     do {
-      part.end = std::min((part.begin / key_block + 1) * key_block, all.end);
-      body(part, part.begin == all.begin);
-      part.begin = part.end;
-    } while (part.begin < all.end);
+      const Index end = std::min((begin / key_block + 1) * key_block, all.end);
+      Block part{begin, end - begin, row, count, begin == all.begin, {}};
+      for (Index i = 0; i < count; ++i) part.sees[i] = std::clamp<Index>(visible(row + i + 1) - begin, 0, part.keys);
+      body(part);
+      begin = end;
+    } while (begin < all.end);
   }
   /// The threads that compute a call of it.
   Team* team(const Call& call) const {
@@ -118,10 +160,10 @@ struct Heads {
   /// Calls body(b, head, first row, count) for every block of queries, by any thread of a team.
   template <class Body>
   void each(Team* of, Body body) const {
-    const Index blocks = (queries + block - 1) / block;
+    const Index blocks = (queries + at_once - 1) / at_once;
     each_unit(of, batch * heads * blocks, [&](Index i) {
-      const Index row = i % blocks * block;
-      body(i / blocks / heads, i / blocks % heads, row, std::min(block, queries - row));
+      const Index row = i % blocks * at_once;
+      body(i / blocks / heads, i / blocks % heads, row, std::min(at_once, queries - row));
     });
   }
   /// The same, those that share keys one after the other by one thread, also where the rank has none of the keys.
@@ -130,31 +172,44 @@ struct Heads {
     const Index first = group_of(0), shared = heads > 0 ? group_of(heads - 1) - first + 1 : 0;
     each_unit(of, batch * shared, [&](Index i) {
       for (Index head = 0; head < heads; ++head)
-        for (Index row = 0; row < queries && group_of(head) - first == i % shared; row += block)
-          body(i / shared, head, row, std::min(block, queries - row));
+        for (Index row = 0; row < queries && group_of(head) - first == i % shared; row += at_once)
+          body(i / shared, head, row, std::min(at_once, queries - row));
     });
   }
-  /// Scores of a block of queries; those of keys that the mask leaves out, or of other documents, are -infinity.
-  Matrix<const T> scores(T* to, Index b, Index head, Index row, Index count, const Range& range) const {
-    multiply<T>(count, range.size(), size, factor, query_rows(q.as<const T>(), b, row, head, size),
-                key_rows(k.as<const T>(), b, range.begin, group_of(head), size, true), {to, room});
+  /// Rows of some queries by elements, [elements, at_once], with zeros for queries that are none.
+  Matrix<const T> transposed(const Matrix<const T>& rows, Index count, Index elements, T* to) const {
+    transpose(rows.data, rows.stride, to, at_once, count, elements);
+    for (Index e = 0; e < elements && count % strip != 0; ++e)
+      std::fill(to + e * at_once + count, to + e * at_once + whole_strips(count), T{0});
+    return {to, at_once};
+  }
+  static constexpr Index whole_strips(Index count) { return (count + strip - 1) / strip * strip; }
+  /// to[keys, at_once] = by * left[keys, elements] * right[elements, at_once], of what sees each other.
+  void multiply_pairs(const Block& of, Index elements, T by, const Matrix<const T>& left, const Matrix<const T>& right,
+                      T* to) const {
+    of.by_keys([&](Index key, Index n, Index query) {
+      multiply_in_cache<T>(n, whole_strips(of.queries) - query, elements, by, left.from_row(key),
+                           right.from_column(query), {to + key * at_once + query, at_once}, false);
+    });
+  }
+  /// Scores [keys, at_once]; those of keys that a query does not see are -infinity.
+  void scores(T* to, const Matrix<const T>& of_queries, const Block& of, Index b, Index head) const {
+    multiply_pairs(of, size, factor, key_rows(k.as<const T>(), b, of.first_key, group_of(head), size), of_queries, to);
+    constexpr T none = -std::numeric_limits<T>::infinity();
+    of.by_keys([&](Index key, Index n, Index query) {
+      for (Index i = query; i < of.queries && of.sees[i] < key + n; ++i)
+        for (Index j = std::max(key, of.sees[i]); j < key + n; ++j) to[j * at_once + i] = none;
+    });
     const auto hide = [&](auto is_hidden) {
-      for (Index i = 0; i < count; ++i)
-        for (Index j = 0; j < range.size(); ++j)
-          if (is_hidden(b * queries + row + i, b * keys + range.begin + j))
-            to[i * room + j] = -std::numeric_limits<T>::infinity();
+      for (Index j = 0; j < of.keys; ++j)
+        for (Index i = 0; i < of.queries; ++i)
+          if (is_hidden(b * queries + of.first_query + i, b * keys + of.first_key + j)) to[j * at_once + i] = none;
     };
     if (seen != nullptr) hide([&](Index, Index key) { return seen[key] == 0; });
     if (documents != nullptr) hide([&](Index query, Index key) { return documents[query] != documents_of_keys[key]; });
-    return {to, room};
   }
-  /// row = exp(row - subtracted) for visible keys, 0 for the others.
-  void exponentials(T* row, T subtracted, Index visible_keys, Index all) const {
-    cpu::exponentials(row, subtracted, row, visible_keys);
-    std::fill(row + visible_keys, row + all, T{0});
-  }
-  /// Drops probabilities of a query for some keys from one on, or gradients of them, by their indices in all scores
-  /// [batch, heads, queries, keys].
+  /// Drops probabilities of a query, in its column, for some keys from one on, or gradients of them, by their indices
+  /// in all scores [batch, heads, queries, keys].
   void drop(T* p, Index b, Index head, Index row, Index begin, Index n_keys) const {
     if (dropped == 0) return;
     const Index first = ((q.at(0, b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.at(1, row)) * k.whole[1];
@@ -164,44 +219,78 @@ struct Heads {
         std::uint32_t words[RandomStream::block];
         words_of_block(stream, of, words);
         for (Index j = key + i; j < key + i + count; ++j)
-          p[j] = words[within + j - key - i] < dropped ? T{0} : p[j] * growth;
+          p[j * at_once] = words[within + j - key - i] < dropped ? T{0} : p[j * at_once] * growth;
       });
     }
   }
 };
 
+/// Softmax of 16 queries goes on over more keys: scores [keys, stride] become exponentials of their differences from the
+/// `largest` so far, which are added to `sums`. `shares` are what is to be left of all before.
+template <class T>
+[[gnu::noinline, gnu::flatten]] void go_on(T* scores, Index keys, Index stride, T* largest, T* sums, T* shares) {
+  constexpr T none = -std::numeric_limits<T>::infinity();
+  const auto score = [=](Index key) { return lanes(static_cast<const T*>(scores + key * stride)); };
+  const Lanes<T> before = lanes(static_cast<const T*>(largest));
+  Lanes<T> here = before;
+  for (Index j = 0; j < keys; ++j) here = here.max(score(j));
+  const Lanes<T> subtracted = (here == none).select(Lanes<T>::Zero(), here), share = exponential(before - subtracted);
+  Lanes<T> sum = Lanes<T>::Zero();
+  for (Index j = 0; j < keys; ++j) {
+    const Lanes<T> y = exponential(score(j) - subtracted);
+    lanes(scores + j * stride) = y;
+    sum += y;
+  }
+  lanes(largest) = here;
+  lanes(shares) = share;
+  lanes(sums) = lanes(static_cast<const T*>(sums)) * share + sum;
+}
+/// Scores [keys, stride] of 16 queries become probabilities, by the logarithms of the sums of their exponentials.
+template <class T>
+[[gnu::noinline, gnu::flatten]] void probabilities(T* scores, Index keys, Index stride, const T* statistic) {
+  const Lanes<T> subtracted = lanes(statistic);
+  for (Index j = 0; j < keys; ++j, scores += stride)
+    lanes(scores) = exponential(lanes(static_cast<const T*>(scores)) - subtracted);
+}
+/// Gradients [keys, stride] of probabilities become those of scores.
+template <class T>
+[[gnu::noinline, gnu::flatten]] void score_gradients(T* g, const T* p, Index keys, Index stride, const T* inner) {
+  const Lanes<T> subtracted = lanes(inner);
+  for (Index j = 0; j < keys; ++j, g += stride, p += stride)
+    lanes(g) = lanes(p) * (lanes(static_cast<const T*>(g)) - subtracted);
+}
+
 /// (q, k, v, ...): the result and, per row, the logarithm of the sum of exponentials of its scores; of a row that sees
 /// no key, the lowest number.
 template <class T>
 void attention(const Call& call) {
-  constexpr T none = -std::numeric_limits<T>::infinity();
+  using Block = typename Heads<T>::Block;
+  constexpr Index at_once = Heads<T>::at_once;
   const Heads<T> at(call);
+  const T *q = at.q.template as<const T>(), *v = at.v.template as<const T>();
   T *out = call.results[0].as<T>(), *statistic = call.results[1].as<T>();
   at.each(at.team(call), [&](Index b, Index head, Index row, Index count) {
-    T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(at.block * at.room));
+    T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(at_once * (at.key_block + at.size)));
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
-    T largest[Heads<T>::most_rows], sums[Heads<T>::most_rows];  // so far
-    std::fill_n(largest, count, none);
-    std::fill_n(sums, count, T{0});
-    at.each_block(at.seen_by(b, row, count), [&](const auto& range, bool first) {
-      const Matrix<const T> scores = at.scores(p, b, head, row, count, range);
+    const Matrix<const T> queries =
+        at.transposed(at.query_rows(q, b, row, head, at.size), count, at.size, p + at.key_block * at_once);
+    alignas(64) T largest[at_once], sums[at_once], shares[at_once];  // so far
+    std::fill_n(largest, at_once, -std::numeric_limits<T>::infinity());
+    std::fill_n(sums, at_once, T{0});
+    at.each_block(b, row, count, [&](const Block& of) {
+      at.scores(p, queries, of, b, head);
+      of.each_strip([&](Index query, Index keys) {
+        go_on(p + query, keys, at_once, largest + query, sums + query, shares + query);
+      });
       for (Index i = 0; i < count; ++i) {
-        T* const own = p + i * at.room;
-        const Index visible = at.visible(range, row + i + 1);
-        const T before = largest[i], here = largest_of(own, visible);
-        if (here > before) {
-          largest[i] = here;
-          const T share = std::exp(before - here);
-          sums[i] *= share;
-          if (!first) multiply_by(to.data + i * to.stride, share, at.value_size);
-        }
-        at.exponentials(own, largest[i] == none ? T{0} : largest[i], visible, range.size());
-        sums[i] += sum_of(own, visible);
-        at.drop(own, b, head, row + i, range.begin, visible);
+        if (!of.first && shares[i] != 1) multiply_by(to.data + i * to.stride, shares[i], at.value_size);
+        at.drop(p + i, b, head, row + i, of.first_key, of.sees[i]);
       }
-      multiply<T>(count, at.value_size, range.size(), 1, scores,
-                  at.key_rows(at.v.template as<const T>(), b, range.begin, at.group_of(head), at.value_size), to,
-                  !first);
+      const Matrix<const T> values = at.key_rows(v, b, of.first_key, at.group_of(head), at.value_size);
+      of.by_queries([&](Index key, Index keys, Index query, Index n) {
+        multiply_in_cache<T>(n, at.value_size, keys, 1, {p + key * at_once + query, at_once, true},
+                             values.from_row(key), to.from_row(query), !of.first || key > 0);
+      });
     });
     for (Index i = 0; i < count; ++i) {
       T* const own = to.data + i * to.stride;
@@ -236,50 +325,59 @@ void join_attention(const Call& call) {
 /// (q, k, v, ..., result, statistic, g): the gradients of q, k and v.
 template <class T>
 void attention_gradient(const Call& call) {
+  using Block = typename Heads<T>::Block;
+  constexpr Index at_once = Heads<T>::at_once;
   const Heads<T> at(call);
   const int last = call.operands.size() - 1;
-  const T *out = call.operands[last - 2].as<const T>(), *statistic = call.operands[last - 1].as<const T>(),
+  const T *q = at.q.template as<const T>(), *k = at.k.template as<const T>(), *v = at.v.template as<const T>(),
+          *out = call.operands[last - 2].as<const T>(), *statistic = call.operands[last - 1].as<const T>(),
           *g = call.operands[last].as<const T>();
   T *dq = call.results[0].as<T>(), *dk = call.results[1].as<T>(), *dv = call.results[2].as<T>();
   set(dk, call.results[1].elements(), T{0});
   set(dv, call.results[2].elements(), T{0});
   at.each_by_keys(at.team(call), [&](Index b, Index head, Index row, Index count) {
-    T* const p = scratch<Purpose::scores, T>(static_cast<std::size_t>(2 * at.block * at.room));
-    T* const ds = p + at.block * at.room;
-    const Index group = at.group_of(head);
-    const auto cotangent = at.query_rows(g, b, row, head, at.value_size),
-               result = at.query_rows(out, b, row, head, at.value_size);
-    T inner[Heads<T>::most_rows];
-    for (Index i = 0; i < count; ++i)
+    T* const p =
+        scratch<Purpose::scores, T>(static_cast<std::size_t>(at_once * (2 * at.key_block + at.size + at.value_size)));
+    T *const ds = p + at.key_block * at_once, *const turned = ds + at.key_block * at_once;
+    const Matrix<const T> own = at.query_rows(q, b, row, head, at.size),
+                          cotangent = at.query_rows(g, b, row, head, at.value_size),
+                          result = at.query_rows(out, b, row, head, at.value_size),
+                          queries = at.transposed(own, count, at.size, turned),
+                          cotangents = at.transposed(cotangent, count, at.value_size, turned + at.size * at_once);
+    alignas(64) T inner[at_once]{}, own_statistic[at_once]{};
+    for (Index i = 0; i < count; ++i) {
       inner[i] = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
-    at.each_block(at.seen_by(b, row, count), [&](const auto& range, bool first) {
-      const Index all = range.size();
-      at.scores(p, b, head, row, count, range);
-      for (Index i = 0; i < count; ++i)
-        at.exponentials(p + i * at.room, statistic[(b * at.queries + row + i) * at.heads + head],
-                        at.visible(range, row + i + 1), all);
+      own_statistic[i] = statistic[(b * at.queries + row + i) * at.heads + head];
+    }
+    at.each_block(b, row, count, [&](const Block& of) {
+      const auto keys_of = [&](auto* data, Index key, Index elements) {
+        return at.key_rows(data, b, of.first_key + key, at.group_of(head), elements);
+      };
+      at.scores(p, queries, of, b, head);
+      of.each_strip([&](Index query, Index keys) { probabilities(p + query, keys, at_once, own_statistic + query); });
       T* kept = p;  // probabilities as they met the values
       if (at.dropped > 0) {
         kept = ds;
-        for (Index i = 0; i < count; ++i) {
-          std::copy_n(p + i * at.room, all, ds + i * at.room);
-          at.drop(ds + i * at.room, b, head, row + i, range.begin, all);
-        }
+        std::copy_n(p, of.keys * at_once, ds);
+        for (Index i = 0; i < count; ++i) at.drop(ds + i, b, head, row + i, of.first_key, of.sees[i]);
       }
-      multiply<T>(all, at.value_size, count, 1, {kept, at.room, true}, cotangent,
-                  at.key_rows(dv, b, range.begin, group, at.value_size), true);
-      multiply<T>(count, all, at.value_size, 1, cotangent,
-                  at.key_rows(at.v.template as<const T>(), b, range.begin, group, at.value_size, true), {ds, at.room});
-      for (Index i = 0; i < count; ++i) {
-        at.drop(ds + i * at.room, b, head, row + i, range.begin, all);
-        probability_gradient(ds + i * at.room, p + i * at.room, ds + i * at.room, inner[i], all);
-      }
-      multiply<T>(count, at.size, all, at.factor, {ds, at.room},
-                  at.key_rows(at.k.template as<const T>(), b, range.begin, group, at.size),
-                  at.query_rows(dq, b, row, head, at.size), !first);
-      multiply<T>(all, at.size, count, at.factor, {ds, at.room, true},
-                  at.query_rows(at.q.template as<const T>(), b, row, head, at.size),
-                  at.key_rows(dk, b, range.begin, group, at.size), true);
+      of.by_keys([&](Index key, Index keys, Index query) {
+        multiply_in_cache<T>(keys, at.value_size, count - query, 1, {kept + key * at_once + query, at_once},
+                             cotangent.from_row(query), keys_of(dv, key, at.value_size), true);
+      });
+      at.multiply_pairs(of, at.value_size, 1, keys_of(v, 0, at.value_size), cotangents, ds);
+      for (Index i = 0; i < count; ++i) at.drop(ds + i, b, head, row + i, of.first_key, of.sees[i]);
+      of.each_strip(
+          [&](Index query, Index keys) { score_gradients(ds + query, p + query, keys, at_once, inner + query); });
+      of.by_queries([&](Index key, Index keys, Index query, Index n) {
+        multiply_in_cache<T>(n, at.size, keys, at.factor, {ds + key * at_once + query, at_once, true},
+                             keys_of(k, key, at.size), at.query_rows(dq, b, row + query, head, at.size),
+                             !of.first || key > 0);
+      });
+      of.by_keys([&](Index key, Index keys, Index query) {
+        multiply_in_cache<T>(keys, at.size, count - query, at.factor, {ds + key * at_once + query, at_once},
+                             own.from_row(query), keys_of(dk, key, at.size), true);
+      });
     });
   });
 }
