@@ -90,8 +90,9 @@ TEST_CASE_TEMPLATE("several tiles of rows, columns and depths", T, float, double
 }
 TEST_CASE_TEMPLATE("a product of nothing is zero, or adds nothing", T, float, double) {
   for (const bool add : {false, true}) {
+    const std::vector<T> none(16);
     std::vector<T> out(5 * 7, T{3});
-    cpu::multiply_in_cache<T>(5, 7, 0, T{2}, {}, {}, {out.data(), 7}, add);
+    cpu::multiply_in_cache<T>(5, 7, 0, T{2}, {none.data(), 0}, {none.data(), 7}, {out.data(), 7}, add);
     CHECK(out == std::vector<T>(5 * 7, add ? T{3} : T{0}));
   }
 }

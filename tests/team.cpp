@@ -1,5 +1,6 @@
 // Threads that compute one call together give the bits of one thread, whatever their number and the call's length.
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 #include <parallel/device/cpu.hpp>
 #include <parallel/device/cpu/matmul.hpp>
 #include <parallel/device/cpu/team.hpp>
+#include <parallel/meta/meeting.hpp>
 #include <parallel/meta/product_library.hpp>
 #include <parallel/parallel.hpp>
 #include <parallel/run/trainer.hpp>
@@ -68,6 +70,22 @@ Sides stepped(std::int64_t n, int threads) {
 
 }  // namespace
 
+TEST_CASE("whoever sleeps is woken by the write that it waits for, however both meet") {
+  constexpr int turns = 5000;
+  threading::Sleepers sleepers;
+  std::atomic<int> turn{0};
+  const auto take_turns = [&](int own) {
+    for (int i = own; i < 2 * turns; i += 2) {
+      sleepers.wait(false, [&] { return turn.load() == i; });  // without a nap that would end it
+      turn = i + 1;
+      sleepers.wake();
+    }
+  };
+  std::thread other([&] { take_turns(1); });
+  take_turns(0);
+  other.join();
+  CHECK(turn == 2 * turns);
+}
 TEST_CASE("an update by several threads") {
   for (const std::int64_t n : {1, 63, 4096, 8192, 8193, 20'001, 100'000}) {
     const Sides alone = stepped(n, 0);

@@ -30,10 +30,10 @@ inline void layer(std::vector<Probe>& all, const std::string& name, DType dtype,
   add("weight ", {rows, m}, {rows, n}, {m, n}, 1, 0);
 }
 
-/// Scores that causal attention computes, whole blocks of queries.
+/// Scores that causal attention computes, of some queries at a time up to the keys of the last.
 inline double computed_scores(std::int64_t batch, std::int64_t context, std::int64_t heads) {
-  const std::int64_t block = std::min<std::int64_t>(context, account::cpu::queries_at_once(context));
-  return 0.5 * static_cast<double>(batch * heads * context * (context + block));
+  const std::int64_t some = std::min<std::int64_t>(context, account::cpu::queries_alike);
+  return 0.5 * static_cast<double>(batch * heads * context * (context + some));
 }
 inline void attention(std::vector<Probe>& all, std::int64_t batch, std::int64_t context, std::int64_t heads,
                       std::int64_t size) {
@@ -181,7 +181,7 @@ inline double measure_launch(int rounds) {
 inline Machine measure_machine(int ranks, int rounds, bool all_types = true) {
   Machine m;
   m.launch = measure_launch(rounds);
-  m.attention_block = static_cast<int>(account::cpu::queries_at_once(1024));
+  m.attention_block = static_cast<int>(account::cpu::queries_alike);
   m.write_allocates = true;
   for (int n = 1; n < ranks; n *= 2) m.rates.push_back(measure_rates(n, rounds, all_types));
   m.rates.push_back(measure_rates(ranks, rounds, all_types));

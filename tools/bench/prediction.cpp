@@ -126,7 +126,7 @@ void measure(const std::vector<Case>& cases, double launch, int rounds, bool sli
   });
   Machine machine;
   machine.launch = launch;
-  machine.attention_block = static_cast<int>(account::cpu::queries_at_once(1024));
+  machine.attention_block = static_cast<int>(account::cpu::queries_alike);
   machine.write_allocates = true;
   machine.rates.push_back(rates_of(found, cores, false));
   for (const Case& c : cases) {

@@ -73,6 +73,7 @@ struct Threads::Own {
     }
     if (brought) {
       share<true>(slot);
+      post.done.store(now, std::memory_order_relaxed);  // for the next who looks, so that rounds stay comparable
     } else {
       place.touch(post.exchange, [&] {
         share<false>(slot);
@@ -94,9 +95,9 @@ struct Threads::Own {
   void await_ended(std::uint64_t number, const Exchange& e) {
     if (number < all_ended || place.size() == 1) return;
     const auto ended = [&](int r) { return place.group->seats[index(r)].ended.load(); };
-    place.meet(place.group->before_start, &e, [&](int r) { return r == place.rank || ended(r) > number; });
-    all_ended = collectives.first();
-    for (int r = 0; r < place.size(); ++r) all_ended = std::min(all_ended, ended(r));
+    place.meet(place.group->before_start, &e, [&](int r) { return ended(r) > number; });
+    all_ended = ended(0);
+    for (int r = 1; r < place.size(); ++r) all_ended = std::min(all_ended, ended(r));
   }
 
   static constexpr std::int64_t seen_in_time = 64 << 10;  ///< bytes; of fewer the meetings take the time
@@ -130,7 +131,7 @@ struct Threads::Own {
     const auto copy = [&](void* to, const void* from, std::int64_t count) {
       if (count > 0 && to != from) buffers.copy(to, from, count * width);
     };
-    const bool two = two_ways(slot);
+    const bool two = !brought && two_ways(slot);
     const std::uint64_t piece = two ? pieces++ : 0;
     const std::int64_t past_caches_from = two && way.past_caches(piece) ? 0 : more_than_caches;
     const auto sum = [&](std::int64_t first, std::int64_t count, int copies) {

@@ -1,7 +1,6 @@
 // Where threads wait for each other: they watch what others write for a moment, and then sleep.
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <linux/futex.h>
@@ -22,7 +21,9 @@ inline void pause() {
 /// look at they read so, too. So one of two sees the other: who writes a sleeper, or the sleeper what was written.
 class alignas(64) Sleepers {
  public:
+  /// Whether there is somebody to wake, so that who writes need not look further.
   bool any() const { return sleeping_.load() != 0; }
+  /// Lets all look again, if there are any.
   void wake() {
     if (!any()) return;
     calls_.fetch_add(1);

@@ -28,8 +28,11 @@ struct Heads {
   const int* const documents;                                      ///< of queries, [batch, queries]
   const Index position;                                            ///< of the first query of all ranks
   static constexpr Index at_once = account::cpu::queries_at_once;  ///< queries, whose scores of a key are a row
-  static constexpr Index strip = 16;  ///< queries whose scores of a key are computed, or left out as nobody sees them
-  const Index key_block;              ///< keys at a time: their scores stay in the second cache
+  /// Queries, and keys, whose scores are computed, or left out as none of these queries sees these keys.
+  static constexpr Index strip = account::cpu::queries_alike;
+  static_assert(strip == Lanes<T>::SizeAtCompileTime && at_once % strip == 0 &&
+                account::cpu::most_keys % depth_in_cache == 0);
+  const Index key_block;  ///< keys at a time: their scores stay in the second cache
   RandomStream stream{};
   const std::uint64_t dropped;
   const T growth;
@@ -60,17 +63,16 @@ struct Heads {
 
   /// The first row of a head in a tensor [batch, rows, heads, elements], and the way from row to row.
   template <class U>
-  Matrix<U> rows(U* data, Index b, Index row, Index all_rows, Index head, Index all_heads, Index elements,
-                 bool transposed = false) const {
-    return {data + ((b * all_rows + row) * all_heads + head) * elements, all_heads * elements, transposed};
+  Matrix<U> rows(U* data, Index b, Index row, Index all_rows, Index head, Index all_heads, Index elements) const {
+    return {data + ((b * all_rows + row) * all_heads + head) * elements, all_heads * elements};
   }
   template <class U>
   Matrix<U> query_rows(U* data, Index b, Index row, Index head, Index elements) const {
     return rows(data, b, row, queries, head, heads, elements);
   }
   template <class U>
-  Matrix<U> key_rows(U* data, Index b, Index first, Index group, Index elements, bool transposed = false) const {
-    return rows(data, b, first, keys, group, groups, elements, transposed);
+  Matrix<U> key_rows(U* data, Index b, Index first, Index group, Index elements) const {
+    return rows(data, b, first, keys, group, groups, elements);
   }
   Index group_of(Index head) const { return (q.offset[2] + head) / group_size - k.offset[2]; }
   /// How many of the rank's keys the query before `row` sees, if there is no mask.
@@ -119,15 +121,14 @@ struct Heads {
     /// the queries are; for the first of them also where the queries see none.
     template <class Body>
     void by_queries(Body body) const {
-      constexpr Index most = 128;
       Index key = 0;
       do {
-        const Index some = std::min(most - (first_key + key) % most, keys - key);
-        const auto seen_by = [&](Index query) { return std::clamp<Index>(sees[query] - key, 0, some); };
-        const bool alike = seen_by(0) == seen_by(queries - 1);
+        const Index some = std::min(depth_in_cache - (first_key + key) % depth_in_cache, keys - key);
+        const auto own_keys = [&](Index query) { return std::clamp<Index>(sees[query] - key, 0, some); };
+        const bool alike = own_keys(0) == own_keys(queries - 1);
         for (Index query = 0, n = 0; query < queries; query += n) {
           n = alike ? queries : std::min(strip, queries - query);
-          if (const Index own = seen_by(query + n - 1); own > 0 || key == 0) body(key, own, query, n);
+          if (const Index own = own_keys(query + n - 1); own > 0 || key == 0) body(key, own, query, n);
         }
         key += some;
       } while (key < keys);

@@ -9,6 +9,10 @@
 
 namespace parallel::internals::cpu {
 
+/// So deep what stands on the right stays in the first cache for all rows; a deeper product is one of parts, whose sums
+/// are added up.
+inline constexpr Index depth_in_cache = 128;
+
 /// So many numbers in a register, or one.
 template <class T, int width>
 struct PacketOf {
@@ -57,11 +61,10 @@ void multiply_in_cache(Index m, Index n, Index k, T factor, const Matrix<const T
                        const Matrix<T>& out, bool add) {
   constexpr int rows = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 8 : 4;
   constexpr int widest = Eigen::internal::packet_traits<T>::size;
-  constexpr Index depth = 128;  // so deep what is right stays in the first cache for all rows
   const Index left_row = left.transposed ? 1 : left.stride, left_step = left.transposed ? left.stride : 1;
   Index l = 0;
   do {
-    const Index some = std::min(depth, k - l);
+    const Index some = std::min(depth_in_cache, k - l);
     Index j = 0;
     const auto columns = [&]<int width, int packets>(std::integer_sequence<int, width, packets>) {
       const auto some_rows = [&]<int n_rows>(std::integral_constant<int, n_rows>, Index i) {
