@@ -70,13 +70,30 @@ Sides stepped(std::int64_t n, int threads) {
 
 }  // namespace
 
-TEST_CASE("whoever sleeps is woken by the write that it waits for, however both meet") {
+TEST_CASE("whoever waits sees what is written between its looks and its sleep") {
+  for (int written_behind = 1; written_behind <= 3; ++written_behind) {  // the looks before it sleeps
+    threading::Sleepers sleepers;
+    std::atomic<bool> written{false};
+    int looks = 0;
+    sleepers.wait(false, [&] {  // without a nap that would end it
+      const bool seen = written;
+      if (++looks == written_behind) {
+        written = true;
+        sleepers.wake();
+      }
+      return seen;
+    });
+    CHECK(looks > written_behind);
+  }
+}
+TEST_CASE("threads that sleep wake each other by turns") {
   constexpr int turns = 5000;
   threading::Sleepers sleepers;
   std::atomic<int> turn{0};
   const auto take_turns = [&](int own) {
     for (int i = own; i < 2 * turns; i += 2) {
-      sleepers.wait(false, [&] { return turn.load() == i; });  // without a nap that would end it
+      sleepers.wait(false, [&] { return turn.load() == i; });
+      for (int busy = i / 2 % 100; busy > 0; --busy) threading::pause();
       turn = i + 1;
       sleepers.wake();
     }
