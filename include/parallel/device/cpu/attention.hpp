@@ -296,7 +296,7 @@ void attention(const Call& call) {
     for (Index i = 0; i < count; ++i) {
       T* const own = to.data + i * to.stride;
       statistic[(b * at.queries + row + i) * at.heads + head] =
-          sums[i] > 0 ? largest[i] + std::log(sums[i]) : std::numeric_limits<T>::lowest();
+          sums[i] == 0 ? std::numeric_limits<T>::lowest() : largest[i] + std::log(sums[i]);
       if (at.stands_outside(row + i))
         std::fill_n(own, at.value_size, std::numeric_limits<T>::quiet_NaN());
       else

@@ -129,8 +129,8 @@ struct AttentionForward {
       share[e] = at.stands_outside(reach, own) ? std::numeric_limits<W>::quiet_NaN() : x > 0 ? 1 / x : W{0};
       if (e.lane % 4 == 0 && own < at.queries)
         statistic[at.statistic(b, head, own)] =
-            x > 0 ? (s.largest[e] * at.exponent + std::log2(x)) * std::numbers::ln2_v<W>
-                  : std::numeric_limits<W>::lowest();
+            x == 0 ? std::numeric_limits<W>::lowest()
+                   : (s.largest[e] * at.exponent + std::log2(x)) * std::numbers::ln2_v<W>;
     });
     write_rows(s.sums, to, [&](const Place& e) { return share[e]; });
   }
