@@ -27,7 +27,7 @@ struct Heads {
   const int* const documents_of_keys;                              ///< [batch, keys], or none
   const int* const documents;                                      ///< of queries, [batch, queries]
   const Index position;                                            ///< of the first query of all ranks
-  static constexpr Index at_once = account::cpu::queries_at_once;  ///< queries, whose scores of a key are a row
+  static constexpr Index at_once = account::cpu::queries_at_once;  ///< queries, whose scores of a key are a row at most
   /// Queries, and keys, whose scores are computed, or left out as none of these queries sees these keys.
   static constexpr Index strip = account::cpu::queries_alike;
   static_assert(strip == Lanes<T>::SizeAtCompileTime && at_once % strip == 0 &&
@@ -99,9 +99,11 @@ struct Heads {
     return attending.positioned && (stands < 0 || stands >= k.whole[1]);
   }
 
+  /// Elements of a row of scores of so many queries.
+  static constexpr Index whole_strips(Index count) { return (count + strip - 1) / strip * strip; }
   /// A block of scores: some keys, some queries, and how many of the keys each query sees, if there is no mask.
   struct Block {
-    Index first_key, keys, first_query, queries;
+    Index first_key, keys, first_query, queries, stride;
     bool first;           ///< of its queries
     Index sees[at_once];  ///< ascending
 
@@ -148,7 +150,7 @@ struct Heads {
     Index begin = all.begin;
     do {
       const Index end = std::min((begin / key_block + 1) * key_block, all.end);
-      Block part{begin, end - begin, row, count, begin == all.begin, {}};
+      Block part{begin, end - begin, row, count, whole_strips(count), begin == all.begin, {}};
       for (Index i = 0; i < count; ++i) part.sees[i] = std::clamp<Index>(visible(row + i + 1) - begin, 0, part.keys);
       body(part);
       begin = end;
@@ -177,42 +179,50 @@ struct Heads {
           body(i / shared, head, row, std::min(at_once, queries - row));
     });
   }
-  /// Rows of some queries by elements, [elements, at_once], with zeros for queries that are none.
+  /// Rows of some queries by elements, [elements, stride], with zeros for queries that are none.
   Matrix<const T> transposed(const Matrix<const T>& rows, Index count, Index elements, T* to) const {
-    transpose(rows.data, rows.stride, to, at_once, count, elements);
-    for (Index e = 0; e < elements && count % strip != 0; ++e)
-      std::fill(to + e * at_once + count, to + e * at_once + whole_strips(count), T{0});
-    return {to, at_once};
+    const Index stride = whole_strips(count);
+    transpose(rows.data, rows.stride, to, stride, count, elements);
+    for (Index e = 0; e < elements && count < stride; ++e)
+      std::fill(to + e * stride + count, to + (e + 1) * stride, T{0});
+    return {to, stride};
   }
-  static constexpr Index whole_strips(Index count) { return (count + strip - 1) / strip * strip; }
-  /// to[keys, at_once] = by * left[keys, elements] * right[elements, at_once], of what sees each other.
+  /// to[keys, stride] = by * left[keys, elements] * right[elements, stride], of what sees each other.
   void multiply_pairs(const Block& of, Index elements, T by, const Matrix<const T>& left, const Matrix<const T>& right,
                       T* to) const {
+    constexpr Index width = Eigen::internal::packet_traits<T>::size;  // of few queries the rest of a strip is none
+    const Index columns = (of.queries + width - 1) / width * width;
     of.by_keys([&](Index key, Index n, Index query) {
-      multiply_in_cache<T>(n, whole_strips(of.queries) - query, elements, by, left.from_row(key),
-                           right.from_column(query), {to + key * at_once + query, at_once}, false);
+      T* const rows = to + key * of.stride;
+      multiply_in_cache<T>(n, columns - query, elements, by, left.from_row(key), right.from_column(query),
+                           {rows + query, of.stride}, false);
+      for (Index j = 0; j < n && columns < of.stride; ++j)
+        std::fill(rows + j * of.stride + columns, rows + (j + 1) * of.stride, T{0});
     });
   }
-  /// Scores [keys, at_once]; those of keys that a query does not see are -infinity.
+  /// Scores [keys, stride]; those of keys that a query does not see are -infinity.
   void scores(T* to, const Matrix<const T>& of_queries, const Block& of, Index b, Index head) const {
     multiply_pairs(of, size, factor, key_rows(k.as<const T>(), b, of.first_key, group_of(head), size), of_queries, to);
     constexpr T none = -std::numeric_limits<T>::infinity();
     of.by_keys([&](Index key, Index n, Index query) {
       for (Index i = query; i < of.queries && of.sees[i] < key + n; ++i)
-        for (Index j = std::max(key, of.sees[i]); j < key + n; ++j) to[j * at_once + i] = none;
+        for (Index j = std::max(key, of.sees[i]); j < key + n; ++j) to[j * of.stride + i] = none;
     });
     const auto hide = [&](auto is_hidden) {
       for (Index j = 0; j < of.keys; ++j)
         for (Index i = 0; i < of.queries; ++i)
-          if (is_hidden(b * queries + of.first_query + i, b * keys + of.first_key + j)) to[j * at_once + i] = none;
+          if (is_hidden(b * queries + of.first_query + i, b * keys + of.first_key + j)) to[j * of.stride + i] = none;
     };
     if (seen != nullptr) hide([&](Index, Index key) { return seen[key] == 0; });
     if (documents != nullptr) hide([&](Index query, Index key) { return documents[query] != documents_of_keys[key]; });
   }
-  /// Drops probabilities of a query, in its column, for some keys from one on, or gradients of them, by their indices
-  /// in all scores [batch, heads, queries, keys].
-  void drop(T* p, Index b, Index head, Index row, Index begin, Index n_keys) const {
-    if (dropped == 0) return;
+  /// Drops probabilities of a block [keys, stride] that queries see, or gradients of them, by their indices in all scores
+  /// [batch, heads, queries, keys].
+  void drop(T* p, const Block& of, Index b, Index head) const {
+    for (Index i = 0; i < of.queries && dropped > 0; ++i)
+      drop(p + i, of.stride, b, head, of.first_query + i, of.first_key, of.sees[i]);
+  }
+  void drop(T* p, Index stride, Index b, Index head, Index row, Index begin, Index n_keys) const {
     const Index first = ((q.at(0, b) * q.whole[2] + q.offset[2] + head) * q.whole[1] + q.at(1, row)) * k.whole[1];
     for (Index key = 0, n = 0; key < n_keys; key += n) {
       n = std::min(k.run(1, begin + key), n_keys - key);
@@ -220,7 +230,7 @@ struct Heads {
         std::uint32_t words[RandomStream::block];
         words_of_block(stream, of, words);
         for (Index j = key + i; j < key + i + count; ++j)
-          p[j * at_once] = words[within + j - key - i] < dropped ? T{0} : p[j * at_once] * growth;
+          p[j * stride] = words[within + j - key - i] < dropped ? T{0} : p[j * stride] * growth;
       });
     }
   }
@@ -281,15 +291,14 @@ void attention(const Call& call) {
     at.each_block(b, row, count, [&](const Block& of) {
       at.scores(p, queries, of, b, head);
       of.each_strip([&](Index query, Index keys) {
-        go_on(p + query, keys, at_once, largest + query, sums + query, shares + query);
+        go_on(p + query, keys, of.stride, largest + query, sums + query, shares + query);
       });
-      for (Index i = 0; i < count; ++i) {
-        if (!of.first && shares[i] != 1) multiply_by(to.data + i * to.stride, shares[i], at.value_size);
-        at.drop(p + i, b, head, row + i, of.first_key, of.sees[i]);
-      }
+      for (Index i = 0; i < count && !of.first; ++i)
+        if (shares[i] != 1) multiply_by(to.data + i * to.stride, shares[i], at.value_size);
+      at.drop(p, of, b, head);
       const Matrix<const T> values = at.key_rows(v, b, of.first_key, at.group_of(head), at.value_size);
       of.by_queries([&](Index key, Index keys, Index query, Index n) {
-        multiply_in_cache<T>(n, at.value_size, keys, 1, {p + key * at_once + query, at_once, true},
+        multiply_in_cache<T>(n, at.value_size, keys, 1, {p + key * of.stride + query, of.stride, true},
                              values.from_row(key), to.from_row(query), !of.first || key > 0);
       });
     });
@@ -355,28 +364,28 @@ void attention_gradient(const Call& call) {
         return at.key_rows(data, b, of.first_key + key, at.group_of(head), elements);
       };
       at.scores(p, queries, of, b, head);
-      of.each_strip([&](Index query, Index keys) { probabilities(p + query, keys, at_once, own_statistic + query); });
+      of.each_strip([&](Index query, Index keys) { probabilities(p + query, keys, of.stride, own_statistic + query); });
       T* kept = p;  // probabilities as they met the values
       if (at.dropped > 0) {
         kept = ds;
-        std::copy_n(p, of.keys * at_once, ds);
-        for (Index i = 0; i < count; ++i) at.drop(ds + i, b, head, row + i, of.first_key, of.sees[i]);
+        std::copy_n(p, of.keys * of.stride, ds);
+        at.drop(ds, of, b, head);
       }
       of.by_keys([&](Index key, Index keys, Index query) {
-        multiply_in_cache<T>(keys, at.value_size, count - query, 1, {kept + key * at_once + query, at_once},
+        multiply_in_cache<T>(keys, at.value_size, count - query, 1, {kept + key * of.stride + query, of.stride},
                              cotangent.from_row(query), keys_of(dv, key, at.value_size), true);
       });
       at.multiply_pairs(of, at.value_size, 1, keys_of(v, 0, at.value_size), cotangents, ds);
-      for (Index i = 0; i < count; ++i) at.drop(ds + i, b, head, row + i, of.first_key, of.sees[i]);
+      at.drop(ds, of, b, head);
       of.each_strip(
-          [&](Index query, Index keys) { score_gradients(ds + query, p + query, keys, at_once, inner + query); });
+          [&](Index query, Index keys) { score_gradients(ds + query, p + query, keys, of.stride, inner + query); });
       of.by_queries([&](Index key, Index keys, Index query, Index n) {
-        multiply_in_cache<T>(n, at.size, keys, at.factor, {ds + key * at_once + query, at_once, true},
+        multiply_in_cache<T>(n, at.size, keys, at.factor, {ds + key * of.stride + query, of.stride, true},
                              keys_of(k, key, at.size), at.query_rows(dq, b, row + query, head, at.size),
                              !of.first || key > 0);
       });
       of.by_keys([&](Index key, Index keys, Index query) {
-        multiply_in_cache<T>(keys, at.size, count - query, at.factor, {ds + key * at_once + query, at_once},
+        multiply_in_cache<T>(keys, at.size, count - query, at.factor, {ds + key * of.stride + query, of.stride},
                              own.from_row(query), keys_of(dk, key, at.size), true);
       });
     });

@@ -59,7 +59,6 @@ void multiply_in_registers(Index k, T factor, const T* left, Index left_row, Ind
 template <class T>
 void multiply_in_cache(Index m, Index n, Index k, T factor, const Matrix<const T>& left, const Matrix<const T>& right,
                        const Matrix<T>& out, bool add) {
-  constexpr int rows = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 8 : 4;
   constexpr int widest = Eigen::internal::packet_traits<T>::size;
   const Index left_row = left.transposed ? 1 : left.stride, left_step = left.transposed ? left.stride : 1;
   Index l = 0;
@@ -67,16 +66,17 @@ void multiply_in_cache(Index m, Index n, Index k, T factor, const Matrix<const T
     const Index some = std::min(depth_in_cache, k - l);
     Index j = 0;
     const auto columns = [&]<int width, int packets>(std::integer_sequence<int, width, packets>) {
-      const auto some_rows = [&]<int n_rows>(std::integral_constant<int, n_rows>, Index i) {
-        multiply_in_registers<width, n_rows, packets>(some, factor, left.data + i * left_row + l * left_step, left_row,
-                                                      left_step, right.data + l * right.stride + j, right.stride,
-                                                      out.data + i * out.stride + j, out.stride, add || l > 0);
+      constexpr int rows = packets == 1 || EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 8 : 4;
+      Index i = 0;
+      const auto so_many_rows = [&]<int at_once>(std::integral_constant<int, at_once>, const auto& self) -> void {
+        for (; i + at_once <= m; i += at_once)
+          multiply_in_registers<width, at_once, packets>(
+              some, factor, left.data + i * left_row + l * left_step, left_row, left_step,
+              right.data + l * right.stride + j, right.stride, out.data + i * out.stride + j, out.stride, add || l > 0);
+        if constexpr (at_once > 1) self(std::integral_constant<int, at_once / 2>{}, self);
       };
-      for (; j + width * packets <= n; j += width * packets) {
-        Index i = 0;
-        for (; i + rows <= m; i += rows) some_rows(std::integral_constant<int, rows>{}, i);
-        for (; i < m; ++i) some_rows(std::integral_constant<int, 1>{}, i);
-      }
+      for (; j + width * packets <= n; j += width * packets, i = 0)
+        so_many_rows(std::integral_constant<int, rows>{}, so_many_rows);
     };
     const auto rest = [&]<int width>(std::integral_constant<int, width>, const auto& self) -> void {
       columns(std::integer_sequence<int, width, 1>{});
