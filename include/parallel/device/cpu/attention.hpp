@@ -104,8 +104,8 @@ struct Heads {
   /// A block of scores: some keys, some queries, and how many of the keys each query sees, if there is no mask.
   struct Block {
     Index first_key, keys, first_query, queries, stride;
-    bool first;           ///< of its queries
-    Index sees[at_once];  ///< ascending
+    bool first;                        ///< of its queries
+    Index sees[std::size_t{at_once}];  ///< ascending
 
     /// Calls body(key, keys, query) for parts of the keys, with the queries from the first on that sees one of them, or
     /// up to 15 before it.
@@ -285,7 +285,7 @@ void attention(const Call& call) {
     const Matrix<T> to = at.query_rows(out, b, row, head, at.value_size);
     const Matrix<const T> queries =
         at.transposed(at.query_rows(q, b, row, head, at.size), count, at.size, p + at.key_block * at_once);
-    alignas(64) T largest[at_once], sums[at_once], shares[at_once];  // so far
+    alignas(64) T largest[std::size_t{at_once}], sums[std::size_t{at_once}], shares[std::size_t{at_once}];  // so far
     std::fill_n(largest, at_once, -std::numeric_limits<T>::infinity());
     std::fill_n(sums, at_once, T{0});
     at.each_block(b, row, count, [&](const Block& of) {
@@ -354,7 +354,7 @@ void attention_gradient(const Call& call) {
                           result = at.query_rows(out, b, row, head, at.value_size),
                           queries = at.transposed(own, count, at.size, turned),
                           cotangents = at.transposed(cotangent, count, at.value_size, turned + at.size * at_once);
-    alignas(64) T inner[at_once]{}, own_statistic[at_once]{};
+    alignas(64) T inner[std::size_t{at_once}]{}, own_statistic[std::size_t{at_once}]{};
     for (Index i = 0; i < count; ++i) {
       inner[i] = inner_product(cotangent.data + i * cotangent.stride, result.data + i * result.stride, at.value_size);
       own_statistic[i] = statistic[(b * at.queries + row + i) * at.heads + head];

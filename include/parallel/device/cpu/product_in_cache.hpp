@@ -36,10 +36,10 @@ void multiply_in_registers(Index k, T factor, const T* left, Index left_row, Ind
     }
     (std::make_integer_sequence<int, rows * packets>{});
   };
-  Packet sums[rows][packets];
+  Packet sums[std::size_t{rows}][std::size_t{packets}];
   each_packet([&](auto r, auto p) __attribute__((always_inline)) { sums[r][p] = pset1<Packet>(T{0}); });
   for (Index l = 0; l < k; ++l, left += left_step, right += right_stride) {
-    Packet own[packets], factors[rows];
+    Packet own[std::size_t{packets}], factors[std::size_t{rows}];
     each_packet([&](auto r, auto p) __attribute__((always_inline)) {
       if constexpr (r == 0) own[p] = ploadu<Packet>(right + p * width);
       if constexpr (p == 0) factors[r] = pset1<Packet>(left[r * left_row]);
