@@ -14,8 +14,9 @@ namespace parallel::internals {
 ///
 /// Laws
 /// 1. What an exchange computes is the table of `Exchange`.
-/// 2. Terms are combined in rank order, ((r0 + r1) + r2) + ..., in the arithmetic of their element type: every backend
-///    gives the same bits. i32 wraps around. A maximum is NaN where a term is NaN.
+/// 2. Terms are combined in rank order, ((r0 + r1) + r2) + ..., in the arithmetic of their element type: every
+///    backend gives the same bits. Sums of bf16 and f16 are taken in float and rounded once, but by NCCL. i32 wraps
+///    around. A maximum is NaN where a term is NaN.
 /// 3. All ranks of a group start the same collectives (kind, count, dtype, maximum, root) in the same order, and wait
 ///    for them in the same order, which need not be that of the starts. `start` never waits for another rank; a wait
 ///    may need that the others have come to theirs, and then those of all collectives before it.
@@ -24,7 +25,8 @@ namespace parallel::internals {
 /// 5. At most n = `max_outstanding` collectives of a group are outstanding: the k-th start needs that the (k - n)-th
 ///    was waited for. `wait` takes a ticket once.
 /// 6. Between start and wait the caller writes neither `in` nor `out`, and does not read `out`. After wait, both are
-///    its own again.
+///    its own again. Where ranks are threads and an exception leaves one's function in between, both must live on:
+///    declare them before the group or outside that function, or call `abandon` before they go.
 /// 7. In steady state, start and wait allocate nothing.
 /// 8. An exchange that other ranks never reach ends in bounded time: by the deadline (30 s unless set), for the whole
 ///    run at once. So do `split` and the end of a run. In a long phase a rank waits as long as that says.
