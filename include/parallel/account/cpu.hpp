@@ -86,8 +86,8 @@ constexpr std::int64_t packed_weight(const Extents& call) {
   return s.batch * s.k * s.n * element;
 }
 
-/// Attention has the scores of so many queries and keys at a time, which stay in the second cache; of a causal one those
-/// of so many queries up to the keys that the last of them sees, in as many keys at a time.
+/// Attention has the scores of so many queries and keys at a time, which stay in the second cache; where it is causal,
+/// those of so many queries up to the keys that the last of them sees, in as many keys at a time.
 inline constexpr std::int64_t most_keys = 384, queries_at_once = 64, queries_alike = 16;
 constexpr std::int64_t keys_at_once(std::int64_t keys) { return keys < 1 ? 1 : keys < most_keys ? keys : most_keys; }
 /// A convolution unfolds so many elements of windows, at so many places, at a time.

@@ -17,8 +17,9 @@ inline void pause() {
 #endif
 }
 
-/// Threads that wait for what others write. Who writes does so in sequential consistency, and then wakes them; what they
-/// look at they read so, too. So one of two sees the other: who writes a sleeper, or the sleeper what was written.
+/// Threads that wait for what others write. Who writes does so in sequential consistency, and then wakes them; what
+/// they look at they read so, too. So one of two sees the other: who writes sees a sleeper, or the sleeper what was
+/// written.
 class alignas(64) Sleepers {
  public:
   /// Whether there is somebody to wake, so that who writes need not look further.

@@ -142,8 +142,8 @@ struct Heads {
         body(query, std::min(keys, whole_strips(sees[std::min(queries, query + strip) - 1])));
     }
   };
-  /// Calls body for every block of the keys that some queries see, at least once. Blocks begin at the same keys whatever
-  /// the queries are, so that their bits are the same, too.
+  /// Calls body for every block of the keys that some queries see, at least once. Blocks begin at the same keys
+  /// whatever the queries are, so that their bits are the same, too.
   template <class Body>
   void each_block(Index b, Index row, Index count, Body body) const {
     const Range all = seen_by(b, row, count);
@@ -216,8 +216,8 @@ struct Heads {
     if (seen != nullptr) hide([&](Index, Index key) { return seen[key] == 0; });
     if (documents != nullptr) hide([&](Index query, Index key) { return documents[query] != documents_of_keys[key]; });
   }
-  /// Drops probabilities of a block [keys, stride] that queries see, or gradients of them, by their indices in all scores
-  /// [batch, heads, queries, keys].
+  /// Drops probabilities of a block [keys, stride] that queries see, or gradients of them, by their indices in all
+  /// scores [batch, heads, queries, keys].
   void drop(T* p, const Block& of, Index b, Index head) const {
     for (Index i = 0; i < of.queries && dropped > 0; ++i)
       drop(p + i, of.stride, b, head, of.first_query + i, of.first_key, of.sees[i]);
@@ -236,8 +236,8 @@ struct Heads {
   }
 };
 
-/// Softmax of 16 queries goes on over more keys: scores [keys, stride] become exponentials of their differences from the
-/// `largest` so far, which are added to `sums`. `shares` are what is to be left of all before.
+/// Softmax of 16 queries goes on over more keys: scores [keys, stride] become exponentials of their differences from
+/// the `largest` so far, which are added to `sums`. `shares` are what is to be left of all before.
 template <class T>
 [[gnu::noinline, gnu::flatten]] void go_on(T* scores, Index keys, Index stride, T* largest, T* sums, T* shares) {
   constexpr T none = -std::numeric_limits<T>::infinity();

@@ -44,8 +44,8 @@ class Team {
     *all_ -= size();
   }
   int size() const { return static_cast<int>(others_.size()) + 1; }
-  /// Whether so many elements to go through, or multiply-adds, are shared out: of these two million, unless `least` says
-  /// otherwise.
+  /// Whether so many elements to go through, or multiply-adds, are shared out: of these two million, unless `least`
+  /// says otherwise.
   bool shares_elements(std::int64_t elements) const { return size() > 1 && elements >= least_ * size(); }
   bool shares_products(double multiply_adds) const {
     return size() > 1 && multiply_adds >= 512 * static_cast<double>(least_);
